@@ -141,7 +141,6 @@ class Stop:
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Handle signals while the context lasts; in other threads there are none."""
     stop = Stop()
     main = threading.current_thread() is threading.main_thread()
     signals = (signal.SIGINT, signal.SIGTERM) if main else ()
@@ -158,7 +157,6 @@ def print_json(value: object) -> None:
 
 
 def _bar(shown: bool) -> Progress:
-    """A progress bar on stderr; nothing is shown if that is not a terminal."""
     console = Console(stderr=True)
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[detail]}")
     columns = texts[0], BarColumn(bar_width=12), texts[1], TimeRemainingColumn(compact=True)

@@ -208,8 +208,7 @@ def coordinates_of(
         return Coordinates(files.network.K, files, columns)
     if objective != network_files.COST:
         where = place._replace(path=("stream", "objective")).words()
-        words = f"the objective {objective} needs a network, a [set] with a graph and ends"
-        raise InvalidInput(f"{where}{words}, not {choice.name}.")
+        raise InvalidInput(f"{where}{objective} needs a network, a [set] with a graph and ends.")
     if "graph" in known:
         columns, of_set = _graph(given, known, place), keys.keys_of(make)
         with located(place, known):
@@ -226,7 +225,6 @@ def coordinates_of(
 
 
 def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
-    """The graph of a file, or the links themselves; and what messages call it."""
     columns = {
         key: value
         for key, value in given.items()
@@ -270,7 +268,6 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
-    """The value of a setting of a set over links: nodes are those of the graph."""
     check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
 
     def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
@@ -373,19 +370,16 @@ class Coordinates:
             return self.links.places(table.columns, path)
         size = int(np.prod(self.K.shape))
         if self.first is None:
-            if len(table.columns) != size:
-                received = f"received {len(table.columns)}"
-                raise InvalidInput(f"{path}: expected {size} columns, as a point has, {received}.")
+            if (count := len(table.columns)) != size:
+                raise InvalidInput(f"{path}: expected {size} columns, received {count}.")
             self.names, self.first = table.columns, path
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
     def points(self, table: Table, path: Path) -> Floats:
-        columns = (
-            self.columns(table, path)
-            if self.network is None
-            else match_names(table.columns, self.network.names, str(path))
-        )
-        return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
+        if self.network is None:
+            return self._in_order("", table, path).reshape(-1, *self.K.shape)
+        columns = match_names(table.columns, self.network.names, str(path))
+        return np.ascontiguousarray(table.values[:, columns])
 
     def read(self, path: Path, place: Place) -> NDArray:
         """The array in a table. Columns that are called as coordinates are get their order."""
@@ -426,8 +420,8 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     }
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
-        ways = "give costs, capacities or demands under [stream], a row per round"
-        raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
+        words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
+        raise InvalidInput(f"{place.words()}{words}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {
         name: read_rows(path, place.within(*name.split(" ", 1)), is_info[name] or gaps != "refuse")
@@ -468,7 +462,6 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
 
 
 def _warn_of_negative(table: Table, rounds: int) -> None:
-    """Name the first capacity of links in a table that no flow satisfies."""
     cells = np.argwhere(table.values[:rounds] < 0.0)
     for row, j in cells[:1].tolist():
         where = f'{table.places[row]}, column "{table.columns[j]}"'
@@ -489,8 +482,7 @@ def _info(
     advice: dict[str, Floats] = {}
     for name in (name for name in read if name not in TABLES):
         table = read[name]
-        if len(table.values) != length:
-            rows = len(table.values)
+        if (rows := len(table.values)) != length:
             raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
         if name == "context":
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
@@ -532,8 +524,7 @@ class RoundReader:
             or choice is None
             or not stream.losses is stream.constraints is None
         ):
-            kind = "a built-in problem, or has functions by name"
-            raise InvalidInput(f"Rows are read for tables; {experiment.name} is {kind}.")
+            raise InvalidInput(f"Rows are read for tables, which {experiment.name} has not.")
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)

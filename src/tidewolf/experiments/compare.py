@@ -280,8 +280,7 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
             raise InvalidInput("Learners without a name of their own are given as a mapping.")
     for name, factory in learners.items():
         if _defaults(factory) is None:
-            such = "a learner class such as LyapunovDescent, or a function of (K, horizon)"
-            raise WrongType(f"{name} must be {such}, not {shown(factory)}.")
+            raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
     if not learners:
         raise InvalidInput("compare needs at least one learner, and none was given.")
     return dict(learners)
@@ -311,8 +310,7 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
-        such = "a Problem, a function of a seed that makes one, or in a mapping (K, stream)"
-        raise WrongType(f"A stream is {such}, not {shown(problem)}.")
+        raise WrongType(f"A stream is a Problem, or a function of a seed, not {shown(problem)}.")
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem

@@ -162,7 +162,6 @@ Info: TypeAlias = "ValidationInfo[Source]"
 def _settings(
     name: str, known: Keys, table: dict[str, Any], at: Source, under: str = "", *optional: str
 ) -> Choice:
-    """What is chosen by the name under a key, with its settings; `optional` ones may be absent."""
     given = {key: value for key, value in table.items() if key != under}
     for key in (key for key in given if key not in known):
         raise at.refused(f"{name}: {_no_key(key, known)}", key)

@@ -348,10 +348,8 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         own = np.flatnonzero(np.isin(table.times, rounds))
         at = np.searchsorted(rounds, table.times[own])
     elif rounds is not None and len(own) != length:
-        raise InvalidInput(
-            f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
-            "give it a column of times."
-        )
+        rows = f"{len(own):,} rows without times and there are {length:,} rounds"
+        raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
@@ -362,7 +360,6 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
 
 
 def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
-    """Refuse gaps, or those that nothing can fill."""
     unfilled, why = {
         "refuse": (empty, reading.FILL),
         "last": (empty[:1], "no number comes before it"),
@@ -563,10 +560,9 @@ def _from_file(path: Path, format: reading.FileFormat) -> Edges:
         raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
-        raise InvalidInput(
-            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
-            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
-        )
+        most = f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        size = path.stat().st_size >> 20
+        raise InvalidInput(f"{path} has {size} MB; GraphML and GML are read up to {most}.")
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

@@ -91,8 +91,7 @@ class Problem(values.Value):
         super().__post_init__()
         oracle.as_set(self.K, f"The problem {self.name}")
         if not isinstance(self.stream, batch.Stream):
-            sentence = f"The problem {self.name} needs a Stream, not {shown(self.stream)}."
-            raise WrongType(sentence, setting="stream")
+            raise WrongType(f"Give a Stream, not {shown(self.stream)}.", setting="stream")
         if self.stream.shape != self.K.shape:
             shapes = f"shape {self.stream.shape}, and its set has points of shape {self.K.shape}"
             raise WrongShape(f"The stream of {self.name} takes {shapes}.", setting="stream")
@@ -196,7 +195,6 @@ def origin(problem: str) -> str:
 
 @contextmanager
 def reading(file: str) -> Iterator[Path]:
-    """The path of a file of the data folder, for a block that reads it."""
     path = record(file)
     try:
         yield path
@@ -217,6 +215,5 @@ def first_rounds(problem: str, rounds: int | None, *names: str) -> tuple[slice, 
     arrays = recorded(RECORDS[problem], *names)
     length = len(arrays[0])
     if rounds is not None and rounds > length:
-        fewer = f"{length} rounds, fewer than {rounds}"
-        raise InvalidInput(f"The record of {problem} has {fewer}.", setting="rounds")
+        raise InvalidInput(f"The record of {problem} has {length} rounds.", setting="rounds")
     return slice(0, length if rounds is None else rounds), arrays

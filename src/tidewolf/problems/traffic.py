@@ -120,7 +120,6 @@ def flow_problem(
     period: int,
     **more: Any,
 ) -> base.Problem:
-    """One flow between the ends, on arcs with a cost and a capacity per round."""
     K = flows.FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
     stream = batch.Stream(Linear(costs), Capacity(capacities))
     return base.Problem(name, K, stream, title, K.names, period, **more)
@@ -269,7 +268,6 @@ def routing(
 
 
 def kilometres(here: str, there: str) -> float:
-    """The length of the great circle between two sites (haversine)."""
     (north, east), (north2, east2) = (map(math.radians, SITES[site][:2]) for site in (here, there))
     h = (
         math.sin((north2 - north) / 2) ** 2
@@ -414,8 +412,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
-        single = f"The network {network} has a single path between any two nodes"
-        raise errors.InvalidInput(f"{single}, so there is nothing to decide; take another.")
+        raise errors.InvalidInput(f"{network} has one path between any two nodes; take another.")
 
     kept = graph_tools.away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
@@ -442,14 +439,12 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
 
 
 def cables_of(network: str) -> list[tuple[int, int]]:
-    """The pairs of nodes that some link joins, each once."""
     with base.reading(base.RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
         rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
     names = {name for name, _, _ in rows}
     if not arguments.is_text(network, *names):
-        there = f"{path}; it has {len(names)}, such as Geant2012, Uunet and Dfn"
-        sentence = f"There is no network called {arguments.shown(network)} in {there}."
-        raise errors.InvalidInput(sentence, setting="network")
+        there = f"{arguments.shown(network)} in {path}; there are Geant2012, Uunet, Dfn, ..."
+        raise errors.InvalidInput(f"There is no network called {there}", setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
     if not joined:
         raise errors.InvalidInput(f"The network {network} has no link between two nodes.")
