@@ -70,8 +70,7 @@ def network(nodes: int, seed: int = 0) -> list[tuple[int, int, float]]:
     near = np.argsort(apart, axis=1)[:, 1:4]
     ends = {(int(i), int(j)) for i, j in zip(tails, heads, strict=True)}
     ends |= {(i, int(j)) for i in range(nodes) for j in near[i]}
-    both = sorted(ends | {(b, a) for a, b in ends})
-    return [(a, b, float(apart[a, b])) for a, b in both]
+    return [(a, b, float(apart[a, b])) for a, b in sorted(ends | {(b, a) for a, b in ends})]
 
 
 def demands(pairs: Floats, nodes: int, rounds: int, seed: int = 0) -> Floats:
@@ -80,8 +79,7 @@ def demands(pairs: Floats, nodes: int, rounds: int, seed: int = 0) -> Floats:
     weights, later = np.exp(0.8 * rng.standard_normal(nodes)), rng.uniform(0.0, 6.0, nodes)
     busy = np.exp(0.6 * (np.cos(2 * np.pi * (np.arange(rounds)[:, None] - later) / 24) - 1))
     pull, (i, j) = weights * np.sqrt(busy), pairs
-    noise = np.exp(0.1 * rng.standard_normal((rounds, len(i))))
-    return np.asarray(pull[:, i] * pull[:, j] * noise)
+    return np.asarray(pull[:, i] * pull[:, j] * np.exp(0.1 * rng.standard_normal((rounds, len(i)))))
 
 
 def traffic(nodes: int, rounds: int, room: float, seed: int = 0) -> tuple[Any, tw.Stream]:

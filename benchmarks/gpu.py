@@ -15,7 +15,6 @@ import numpy as np
 
 import tidewolf as tw
 from benchmarks.measuring import Bar, show
-from tidewolf import sets
 from tidewolf.functions import Affine, Capacity, Linear
 
 SIDE, ENTRIES = 8192, 1_000_000
@@ -76,21 +75,20 @@ def _matrices(torch: Any, n: int, rounds: int) -> Iterator[tuple[Any, Any]]:
     limit = Affine(A[None].expand(rounds, n, n), torch.full((rounds,), -0.5, device="cuda"))
     stream = tw.Stream(Linear(C), limit)
     for how in ({"failure": 1.0}, {}):
-        yield sets.BoundedPSD(n, **how), stream
-        yield sets.Spectraplex(n, **how), stream
-        yield sets.NuclearBall((n, n), **how), stream
-        yield sets.Fantope(n, 3, **how), stream
+        yield tw.sets.BoundedPSD(n, **how), stream
+        yield tw.sets.Spectraplex(n, **how), stream
+        yield tw.sets.NuclearBall((n, n), **how), stream
+        yield tw.sets.Fantope(n, 3, **how), stream
 
 
 def _vectors(torch: Any, n: int, rounds: int) -> Iterator[tuple[Any, Any]]:
     """Sets of vectors under linear losses and capacities, or one row."""
-    generator = torch.Generator("cuda").manual_seed(1)
-    C = torch.rand((rounds, n), device="cuda", generator=generator)
+    C = torch.rand((rounds, n), device="cuda", generator=torch.Generator("cuda").manual_seed(1))
     rows = Affine(C.flip(0), torch.full((rounds,), 0.4, device="cuda"))
-    yield sets.Simplex(n), tw.Stream(Linear(C), Capacity(0.3 * C.flip(0)))
+    yield tw.sets.Simplex(n), tw.Stream(Linear(C), Capacity(0.3 * C.flip(0)))
     wide = Affine(C.flip(0), torch.full((rounds,), 0.2 * n, device="cuda"))
-    yield sets.Box(np.zeros(n), np.ones(n)), tw.Stream(Linear(C - 0.5), wide)
-    for K in (sets.L1Ball(n), sets.L2Ball(n), sets.KSparse(n, 100)):
+    yield tw.sets.Box(np.zeros(n), np.ones(n)), tw.Stream(Linear(C - 0.5), wide)
+    for K in (tw.sets.L1Ball(n), tw.sets.L2Ball(n), tw.sets.KSparse(n, 100)):
         yield K, tw.Stream(Linear(C - 0.5), rows)
 
 
@@ -162,17 +160,17 @@ def _certified(torch: Any) -> Iterator[Bar]:
     eigh = _median(torch, lambda: torch.linalg.eigh(D), 3)
     least = float(torch.linalg.eigvalsh(D.to(torch.float64))[0])
     for K in (
-        sets.BoundedPSD(n, certified=True),
-        sets.Spectraplex(n, certified=True),
-        sets.NuclearBall((n, n), certified=True),
-        sets.Fantope(n, 1, certified=True),
+        tw.sets.BoundedPSD(n, certified=True),
+        tw.sets.Spectraplex(n, certified=True),
+        tw.sets.NuclearBall((n, n), certified=True),
+        tw.sets.Fantope(n, 1, certified=True),
     ):
         answer = K.answer(D)
         with Traffic(n * n) as traffic:
             K.answer(D, answer.warm)
         ms = _median(torch, lambda K=K, warm=answer.warm: K.answer(D, warm), 5)
         got, best = answer.vertex.inner(D), least
-        if isinstance(K, sets.NuclearBall):
+        if isinstance(K, tw.sets.NuclearBall):
             best = -float(torch.linalg.matrix_norm(D.to(torch.float64), 2))
         assert got <= best + answer.error + 1e-4 * abs(best), (K, got, best, answer.error)
         name = f"{type(K).__name__}, certified, n = {n:,}, GPU"
@@ -184,10 +182,10 @@ def _learners(torch: Any) -> Iterator[Bar]:
     """Each learner on each kind of set plays what it plays in NumPy."""
     rounds, failed, worst = 24, 0, 0.0
     for K in (
-        sets.Simplex(6),
-        sets.L2Ball(6),
-        sets.VertexHull(np.random.default_rng(0).standard_normal((9, 6))),
-        sets.BoundedPSD(3, dense=0, tolerance=1e-10),
+        tw.sets.Simplex(6),
+        tw.sets.L2Ball(6),
+        tw.sets.VertexHull(np.random.default_rng(0).standard_normal((9, 6))),
+        tw.sets.BoundedPSD(3, dense=0, tolerance=1e-10),
     ):
         for learner in (
             tw.Ensemble(K, horizon=rounds),
@@ -209,8 +207,7 @@ def _learners(torch: Any) -> Iterator[Bar]:
 
 def _apart(torch: Any, learner: Any, K: Any, rounds: int) -> float:
     """How far apart the decisions are, at most, in units of the radius."""
-    rng = np.random.default_rng(2)
-    C, A = rng.random((2, rounds, *K.shape))
+    C, A = np.random.default_rng(2).random((2, rounds, *K.shape))
 
     def decisions(own: Any, made: Callable[[Any], Any]) -> list[Any]:
         stream = tw.Stream(Linear(made(C)), Affine(made(A), made(np.full(rounds, 0.2))))

@@ -5,16 +5,15 @@ measures it.
 from benchmarks.measuring import ROOT
 from benchmarks.pages import Table
 from tidewolf.experiments.paper import study
-from tidewolf.report.charts import picture, saved
-from tidewolf.report.paper import growth_charts, growth_table
+from tidewolf.report import charts, paper
 
 
 def table() -> Table:
     """Exponents beside the theorems'."""
     found = study()
-    for chart in growth_charts(found):
+    for chart in paper.growth_charts(found):
         file = ROOT / "docs" / "images" / f"{chart.name}.svg"
-        file.write_bytes(saved(picture([chart]), "svg"))
-    shown = growth_table(found)
+        file.write_bytes(charts.saved(charts.picture([chart]), "svg"))
+    shown = paper.growth_table(found)
     rows = [tuple(cell.text for cell in row) for group in shown.groups for row in group.rows]
     return Table(("learner", *shown.titles[1:]), rows)

@@ -18,12 +18,8 @@ import numpy as np
 import tidewolf as tw
 from benchmarks.cases import advised
 from benchmarks.registry import Given, method
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.feedback import FullInformation
-from tidewolf.core.types import Floats
-from tidewolf.functions.base import ArrayBatch
-from tidewolf.functions.combined import chained
-from tidewolf.sets.base import Polyhedral, Projectable
+from tidewolf.core import errors, feedback, types
+from tidewolf.functions import base, combined
 
 CAUTIONS = [{"caution": c} for c in (0.1, 1.0, 4.6, 22.0, 100.0)]
 HEADROOMS = [{"headroom": h} for h in (0.5, 1.0, 2.0, 4.0, 8.0)]
@@ -88,7 +84,7 @@ class ByOsqp:
         self._solver.setup(eye(n, format="csc"), np.zeros(n), A, np.concatenate(low), high,
                            eps_abs=1e-4, eps_rel=1e-4, max_iter=20_000, verbose=False)  # fmt: skip
 
-    def __call__(self, y: Floats) -> Floats:
+    def __call__(self, y: types.Floats) -> types.Floats:
         self._solver.update(q=-y.reshape(-1))
         return np.asarray(self._solver.solve().x).reshape(y.shape)
 
@@ -97,10 +93,10 @@ class ByOsqp:
 def by_osqp(given: Given) -> Any:
     """Quicker than the program of the library, which solves to 1e-13."""
     learner = tw.baselines.SinhaVaze(given.K)
-    if not isinstance(given.K, Polyhedral) or isinstance(given.K, Projectable):
-        raise InvalidInput("This set projects by an algorithm of its own.")
+    if not isinstance(given.K, tw.sets.Polyhedral) or isinstance(given.K, tw.sets.Projectable):
+        raise errors.InvalidInput("This set projects by an algorithm of its own.")
     if given.K.description().lift is not None:
-        raise InvalidInput("The description of this set has more variables than its points.")
+        raise errors.InvalidInput("The description of this set has more variables than its points.")
     learner.__dict__["exact_projection"] = ByOsqp(given.K)
     return learner
 
@@ -126,7 +122,7 @@ class Even:
     def __init__(self, given: Given) -> None:
         self.x = given.K.center
 
-    def decide(self) -> Floats:
+    def decide(self) -> types.Floats:
         return self.x
 
     def observe(self, loss: Any, constraint: Any) -> None:
@@ -146,7 +142,7 @@ class Static(Even):
         if self.left >= 0:
             self.rounds.append((loss, constraint))
         if self.left == 0:
-            losses, limits = (chained(parts) for parts in zip(*self.rounds, strict=True))
+            losses, limits = (combined.chained(parts) for parts in zip(*self.rounds, strict=True))
             best = tw.best_in_hindsight(self.K, tw.Stream(losses, limits))
             self.x = self.x if best.point is None else np.asarray(best.point)
 
@@ -162,8 +158,8 @@ OF = {
 
 def of_window(parts: Any, of: str) -> Any:
     """One function from those of several rounds, number by number; of limits, what is stricter."""
-    batch = chained(tuple(parts))
-    if not isinstance(batch, ArrayBatch):
+    batch = combined.chained(tuple(parts))
+    if not isinstance(batch, base.ArrayBatch):
         return parts[-1]
     made = batch[-1:]
     for name in batch.by_round:
@@ -186,13 +182,13 @@ class MostEven:
         self.adviser = tw.experts.Resolve(headroom=(headroom,), even=even)
         self.state, self.t, self.solves = self.adviser.start(self.K), 0, 0
 
-    def decide(self) -> Floats:
+    def decide(self) -> types.Floats:
         return self.x
 
     def observe(self, loss: Any, constraint: Any) -> None:
         self.rounds.append((loss, constraint))
         now = [of_window(parts, self.of) for parts in zip(*self.rounds, strict=True)]
-        seen, self.t = FullInformation(*now), self.t + 1
+        seen, self.t = feedback.FullInformation(*now), self.t + 1
         state = self.adviser.observe_round(self.K, self.state, seen, self.x, self.t - 1)
         found = self.adviser.propose(self.K, state, None, self.t, 1, ())
         self.state, self.solves = found.state, self.solves + found.solves
@@ -266,11 +262,11 @@ class Policy(Even):
 
         super().__init__(given)
         if not given.first:
-            raise InvalidInput("A policy needs rounds to learn from; this task has none.")
+            raise errors.InvalidInput("A policy needs rounds to learn from; this task has none.")
         torch.set_num_threads(1)
         torch.manual_seed(given.seed)
         self.torch, self.window, self.width, self.first = torch, window, width, given.first
-        self.rows: list[Floats] = []
+        self.rows: list[types.Floats] = []
 
     def observe(self, loss: Any, constraint: Any) -> None:
         self.rows.append(loss.demands[0])
@@ -282,7 +278,7 @@ class Policy(Even):
                 x = self.splits(self._scaled(seen))[0].numpy().astype(float)
             self.x = x / np.bincount(self.owner, x)[self.owner]
 
-    def _scaled(self, seen: Floats) -> Any:
+    def _scaled(self, seen: types.Floats) -> Any:
         scaled = (seen - self.middle) / self.spread
         return self.torch.as_tensor(scaled.astype(np.float32))
 

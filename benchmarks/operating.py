@@ -26,8 +26,7 @@ import tidewolf as tw
 from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.registry import TASKS, load
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.types import Floats
+from tidewolf.core import errors, types
 from tidewolf.problems import Problem
 
 DELAYS = {3: (1.2, 2.2), 24: (2.5, 5.0)}
@@ -81,7 +80,7 @@ def problems(limits: Limits, streams: Sequence[str], seeds: int) -> Iterator[tup
         for seed in limits.seeded(range(1 if TASKS[stream].recorded else seeds)):
             try:
                 yield f"{stream}, seed {seed}", TASKS[stream].problem(limits.rounds, seed)
-            except InvalidInput as missing:
+            except errors.InvalidInput as missing:
                 print(f"  {stream}: skipped. {missing}")
 
 
@@ -167,8 +166,7 @@ def outage(limits: Limits) -> Iterator[Bar]:
 
 def busiest(problem: Problem, count: int = 3) -> tuple[str, ...]:
     """The links that carry most during the outage's rounds if there is no outage."""
-    learner = tw.Ensemble(problem.K, experts=advised(problem))
-    rounds = list(tw.play(learner, problem.stream[:BACK]))
+    rounds = list(tw.play(tw.Ensemble(problem.K, experts=advised(problem)), problem.stream[:BACK]))
     use = np.sum([played.x for played in rounds[FIRST:]], axis=0)
     names = problem.K.names
     assert names is not None
@@ -190,12 +188,12 @@ def during_outage(problem: Problem, link: str) -> tuple[Means, Means]:
     return found[0], found[1]
 
 
-def points_of(learner: Any, stream: tw.Stream) -> Floats:
+def points_of(learner: Any, stream: tw.Stream) -> types.Floats:
     """The points that a learner plays."""
     return np.array([played.x for played in tw.play(learner, stream)])
 
 
-def broken(problem: Problem) -> Iterator[tuple[str, Floats]]:
+def broken(problem: Problem) -> Iterator[tuple[str, types.Floats]]:
     """Advice that is good (the best point of the next round) until it breaks."""
     following = points_of(tw.baselines.Resolve(problem.K), problem.stream)
     good = np.concatenate([following[1:], following[-1:]])  # re-solving is one round late
@@ -231,7 +229,7 @@ def attacks(limits: Limits) -> Iterator[Bar]:
         yield Bar(f"{attack}, violation, median", statistics.median(ratios), VIOLATION, "x")
 
 
-def _with(problem: Problem, advice: Mapping[str, Floats]) -> Means:
+def _with(problem: Problem, advice: Mapping[str, types.Floats]) -> Means:
     stream = tw.Stream(problem.stream.losses, problem.stream.constraints, advice=advice)
     return means(tw.Ensemble(problem.K, experts=[*advised(problem), *advice]), stream)
 

@@ -201,10 +201,8 @@ def solved(program: SparseProgram) -> tuple[str, str, str]:
 
 def generated(n: int) -> tuple[str, ...]:
     """The row of a random graph that needs no file, nodes with DEGREE neighbours on average."""
-    rng = np.random.default_rng(n)
-    edges = np.triu(rng.random((n, n)) < DEGREE / n, 1).astype(np.float64)
-    program = max_cut(edges + edges.T)
-    return f"random graph {n}", str(n), "", *solved(program)
+    edges = np.triu(np.random.default_rng(n).random((n, n)) < DEGREE / n, 1).astype(np.float64)
+    return f"random graph {n}", str(n), "", *solved(max_cut(edges + edges.T))
 
 
 def table() -> Table:

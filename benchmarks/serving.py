@@ -127,5 +127,4 @@ class Server:
 
 def refusals(found: dict[str, Any]) -> int:
     """Requests of a load that were not answered with 200."""
-    good = int(found["status"].get("200", 0))
-    return int(found["sent"]) + int(found["unsent"]) - good
+    return int(found["sent"]) + int(found["unsent"]) - int(found["status"].get("200", 0))

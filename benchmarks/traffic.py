@@ -60,8 +60,7 @@ class Traffic(TorchFunctionMode):
             self.passes[name] += 1
         first = {"matmul": 0, "addmv": 1, "addmv_": 1}.get(name)
         if first is not None and len(given) > first + 1:
-            two = given[first : first + 2]
-            matrix, vector = sorted(two, key=lambda part: -part.ndim)
+            matrix, vector = sorted(given[first : first + 2], key=lambda part: -part.ndim)
             self.products += (
                 matrix.ndim == 2
                 and vector.ndim == 1

@@ -143,22 +143,11 @@ styles = {
     "Ensemble, all four": (BLUE, "*"),
 }
 for name, (colour, marker) in styles.items():
-    ax.scatter(
-        1000 * over[name].mean(),
-        power[name].mean(),
-        color=colour,
-        marker=marker,
-        s=90,
-        label=name,
-    )
-ax.set(
-    xscale="symlog",
-    xlim=(-0.2, None),
-    ylim=(0, None),
-    xlabel="heard too much by the worst receiver [thousandths of the power, mean]",
-    ylabel="heard by the walker, mean",
-    title="Mixing two formulas lands between them; re-solving with headroom is hard to beat",
-)
+    place = 1000 * over[name].mean(), power[name].mean()
+    ax.scatter(*place, color=colour, marker=marker, s=90, label=name)
+ax.set(xscale="symlog", xlim=(-0.2, None), ylim=(0, None), ylabel="heard by the walker, mean")
+ax.set_xlabel("heard too much by the worst receiver [thousandths of the power, mean]")
+ax.set_title("Mixing two formulas lands between them; re-solving with headroom is hard to beat")
 ax.legend(fontsize="small", loc="lower right")
 
 # %%
@@ -170,21 +159,14 @@ ax.legend(fontsize="small", loc="lower right")
 moment = int(np.argmax(power["Ensemble, two closed forms"] - power["zero-forcing"]))
 angles = np.linspace(0.0, 80.0, 400)
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for name, colour in (
-    ("beam", ORANGE),
-    ("zero-forcing", PINK),
-    ("Ensemble, two closed forms", GREEN),
-):
+drawn = {"beam": ORANGE, "zero-forcing": PINK, "Ensemble, two closed forms": GREEN}
+for name, colour in drawn.items():
     spread = np.einsum("ai,ij,aj->a", pattern(angles), played[name][moment], pattern(angles))
     ax.plot(angles, spread, color=colour, label=name)
 ax.axvline(walker[moment, 0], color="0.7", zorder=0, label="walker")
 ax.plot(receivers[moment], bears[moment], "o", color="black", label="receivers, what they bear")
-ax.set(
-    xlabel="angle [degrees]",
-    ylabel="power heard",
-    ylim=(0, None),
-    title=f"Round {moment}: the mix lies between the two beams",
-)
+ax.set(xlabel="angle [degrees]", ylabel="power heard", ylim=(0, None))
+ax.set_title(f"Round {moment}: the mix lies between the two beams")
 ax.legend()
 
 # %%
@@ -192,11 +174,8 @@ ax.legend()
 # ---------
 
 fig, axes = plt.subplots(2, 1, figsize=(8, 4.5), layout="constrained", sharex=True)
-for name, colour in (
-    ("zero-forcing", PINK),
-    ("Ensemble, two closed forms", GREEN),
-    ("Ensemble, all four", BLUE),
-):
+shown = {"zero-forcing": PINK, "Ensemble, two closed forms": GREEN, "Ensemble, all four": BLUE}
+for name, colour in shown.items():
     axes[0].plot(power[name], color=colour, label=name)
     axes[1].plot(1000 * np.cumsum(over[name]), color=colour)
 axes[0].set(ylabel="heard by the walker", ylim=(0, None))

@@ -129,16 +129,9 @@ assert run.violations.sum() < resolved[0.0].violations.sum()
 # at most* is below 0: the run was better.
 
 figure, axes = plt.subplots()
-axes.plot(
-    *zip(
-        *((each.losses.mean(), each.violations.mean()) for each in resolved.values()), strict=True
-    ),
-    "o-",
-    color=BLUE,
-    label="re-solving, headroom 0 to 4",
-)
-for h, each in resolved.items():
-    place = (each.losses.mean(), each.violations.mean())
+places = [(each.losses.mean(), each.violations.mean()) for each in resolved.values()]
+axes.plot(*np.transpose(places), "o-", color=BLUE, label="re-solving, headroom 0 to 4")
+for h, place in zip(resolved, places, strict=True):
     axes.annotate(f"{h:g}", place, textcoords="offset points", xytext=(8, 4), color=BLUE)
 axes.plot(
     run.losses.mean(), run.violations.mean(), "D", color=ORANGE, markersize=9, label="Ensemble"

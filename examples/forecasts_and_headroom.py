@@ -114,11 +114,8 @@ def live(learner):
     """Losses and violations round by round, and the weights of the experts, if there are some."""
     session, losses, over, weights = tw.Session(learner), [], [], []
     for t in range(ROUNDS):
-        forecast = (
-            tw.functions.Linear.one(foreseen_costs[t]),
-            tw.functions.Capacity.one(foreseen_room[t]),
-        )
-        x = session.play(forecast=forecast)
+        loss = tw.functions.Linear.one(foreseen_costs[t])
+        x = session.play(forecast=(loss, tw.functions.Capacity.one(foreseen_room[t])))
         session.observe(costs=costs[t], capacities=room[t])
         losses.append(costs[t] @ x)
         over.append(max(0.0, np.max(x - room[t])))
@@ -127,25 +124,16 @@ def live(learner):
     return np.array(losses), np.array(over), np.array(weights)
 
 
-with_forecast = tw.Ensemble(
-    K,
-    experts=[
-        tw.experts.Season(DAY),
-        tw.experts.Resolve(),
-        tw.experts.Resolve("forecast", headroom=(0, 1, 2)),
-    ],
-)
+foreseeing = tw.experts.Resolve("forecast", headroom=(0, 1, 2))
+experts = [tw.experts.Season(DAY), tw.experts.Resolve(), foreseeing]
+with_forecast = tw.Ensemble(K, experts=experts)
 told_losses, told_over, told_weights = live(with_forecast)
 believed_losses, believed_over, _ = live(tw.baselines.Resolve(K, headroom=1.0, data="forecast"))
 
 for name, part in (("while the forecast is good", ~stuck), ("once it is stuck", stuck)):
     print(name)
     for who, losses, over in (
-        (
-            "re-solving with the last half hour, headroom 1",
-            resolved[1].losses,
-            resolved[1].violations,
-        ),
+        ("re-solving by the last round, headroom 1", resolved[1].losses, resolved[1].violations),
         ("believing the forecast, headroom 1", believed_losses, believed_over),
         ("Ensemble without the forecast", mixed.losses, mixed.violations),
         ("Ensemble with it", told_losses, told_over),
@@ -165,12 +153,8 @@ shares["descent and season"] = told_weights[:, :-7]
 days = np.arange(ROUNDS) / DAY
 
 figure, axes = plt.subplots()
-axes.stackplot(
-    days,
-    [100 * each.sum(axis=1) for each in shares.values()],
-    labels=shares.keys(),
-    colors=[GREEN, BLUE, "#BBBBBB"],
-)
+stacked = [100 * each.sum(axis=1) for each in shares.values()]
+axes.stackplot(days, stacked, labels=shares.keys(), colors=[GREEN, BLUE, "#BBBBBB"])
 axes.axvline(days[stuck][0], color="black", linestyle="--", label="the feed is stuck")
 axes.set(xlabel="days", ylabel="weight in the decision (%)", xlim=(0, days[-1]), ylim=(0, 100))
 axes.set_title("A stuck forecast loses its say within hours")
@@ -182,15 +166,9 @@ axes.legend(loc="lower left")
 # below it, without a choice.
 
 figure, axes = plt.subplots()
-axes.plot(
-    [run.losses.mean() for run in resolved],
-    [run.violations.mean() for run in resolved],
-    "o-",
-    color=BLUE,
-    label="re-solving, headroom 0 to 4",
-)
-for h, run in zip(HEADROOMS, resolved, strict=True):
-    place = (run.losses.mean(), run.violations.mean())
+places = [(run.losses.mean(), run.violations.mean()) for run in resolved]
+axes.plot(*np.transpose(places), "o-", color=BLUE, label="re-solving, headroom 0 to 4")
+for h, place in zip(HEADROOMS, places, strict=True):
     axes.annotate(f"{h:g}", place, textcoords="offset points", xytext=(8, 4), color=BLUE)
 for who, losses, over, colour, mark in (
     ("believing the forecast", believed_losses, believed_over, PINK, "s"),

@@ -166,12 +166,8 @@ for name, colour in zip(watched, (ORANGE, BLUE, GREEN, PINK), strict=True):
     k = names.index(name)
     ax.step(24 * (days[near] - 3), decided[near, k], where="post", color=colour, label=name)
 ax.axvspan(24 * (cut.start / DAY - 3), 24 * (cut.stop / DAY - 3), color="0.85", zorder=0)
-ax.set(
-    xlabel="hour of Thursday",
-    ylabel="share of our traffic",
-    ylim=(0, 1.02),
-    title="Nothing goes over DEN > CHI while it is cut; its traffic takes the south",
-)
+ax.set(xlabel="hour of Thursday", ylabel="share of our traffic", ylim=(0, 1.02))
+ax.set_title("Nothing goes over DEN > CHI while it is cut; its traffic takes the south")
 fig.legend(loc="outside lower center", ncols=4)
 
 # %%
@@ -183,23 +179,14 @@ fig.legend(loc="outside lower center", ncols=4)
 delays = (0, 1, LATE, 2 * LATE, 4 * LATE)
 totals = [tw.run(learner, tw.Stream(losses, limits, arrives=np.arange(ROUNDS) + d)) for d in delays]
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-ax.plot(
-    [60 * 24 * d / DAY for d in delays],
-    [100 * run.violations.mean() for run in totals],
-    "o-", color=BLUE, label="broken limits",
-)  # fmt: skip
-ax.set(
-    xlabel="delay of the measurements [minutes]",
-    ylabel="above a limit [% of our traffic, mean]",
-    ylim=(0, None),
-    title="What faster measurements would buy",
-)
+minutes = [60 * 24 * d / DAY for d in delays]
+broken = [100 * run.violations.mean() for run in totals]
+ax.plot(minutes, broken, "o-", color=BLUE, label="broken limits")
+ax.set(xlabel="delay of the measurements [minutes]", ylim=(0, None))
+ax.set_ylabel("above a limit [% of our traffic, mean]")
+ax.set_title("What faster measurements would buy")
 price = ax.twinx()
-price.plot(
-    [60 * 24 * d / DAY for d in delays],
-    [run.losses.mean() for run in totals],
-    "s--", color=ORANGE, label="cost",
-)  # fmt: skip
+price.plot(minutes, [run.losses.mean() for run in totals], "s--", color=ORANGE, label="cost")
 price.set_ylabel("cost [ms a round]")
 fig.legend(loc="outside lower center", ncols=2)
 plt.show()

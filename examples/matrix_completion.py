@@ -136,23 +136,12 @@ for name, colour in shown.items():
     axes[0].plot(np.sqrt(np.cumsum(squares[name]) / so_far), color=colour, label=name)
     if name != "fit":
         axes[1].plot(np.cumsum(breach[name]), color=colour)
-axes[0].axhline(
-    np.sqrt(squares["best fixed in hindsight"].mean()),
-    color="black",
-    ls=":",
-    label="best fixed in hindsight",
-)
-axes[0].set(
-    xlabel="round",
-    ylabel="error so far [stars, root mean square]",
-    ylim=(0.3, 1.2),
-    title="Accuracy",
-)
-axes[1].set(
-    xlabel="round",
-    ylabel="rule broken so far [stars x rounds]",
-    title=f"Rule (the fit alone: {breach['fit'].sum():.0f})",
-)
+least = np.sqrt(squares["best fixed in hindsight"].mean())
+axes[0].axhline(least, color="black", ls=":", label="best fixed in hindsight")
+axes[0].set(xlabel="round", ylabel="error so far [stars, root mean square]", ylim=(0.3, 1.2))
+axes[0].set_title("Accuracy")
+axes[1].set(xlabel="round", ylabel="rule broken so far [stars x rounds]")
+axes[1].set_title(f"Rule (the fit alone: {breach['fit'].sum():.0f})")
 fig.suptitle("The run finds out to follow the repaired fit; alone it learns slowly")
 fig.legend(loc="outside lower center", ncols=3)
 
@@ -164,12 +153,8 @@ for name, colour in (("fit", PINK), ("Ensemble with both", BLUE)):
     gap = rule.values_at(played[name]) + allowed
     ax.plot(gap, ".", markersize=3, color=colour, label=name)
 ax.plot(allowed, color="black", label="allowed")
-ax.set(
-    xlabel="round",
-    ylabel="small shops behind the others [stars]",
-    ylim=(-0.75, 1.4),
-    title="The fit passes on what ratings say of small shops; the run stays below the line",
-)
+ax.set(xlabel="round", ylabel="small shops behind the others [stars]", ylim=(-0.75, 1.4))
+ax.set_title("The fit passes on what ratings say of small shops; the run stays below the line")
 ax.legend()
 
 # %%

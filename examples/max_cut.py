@@ -179,11 +179,8 @@ for name, colour, width in zip(shown, colours, (1.5, 4.0, 1.5, 1.5), strict=True
     ax.plot(np.arange(len(smooth)) + len(window), smooth, color=colour, lw=width, label=name)
 ax.axhline(100 * inside.min(), color="black", linestyle=":", label="best fixed cut in hindsight")
 ax.axvline(2 * ROUNDS // 3, color="0.7", zorder=0, label="a tenant moves")
-ax.set(
-    xlabel="round",
-    ylabel=f"disturbance left [%], mean of {len(window)} rounds",
-    title="With advice the run follows the better re-solver; alone it is slow",
-)
+ax.set(xlabel="round", ylabel=f"disturbance left [%], mean of {len(window)} rounds")
+ax.set_title("With advice the run follows the better re-solver; alone it is slow")
 fig.legend(fontsize="small", loc="outside lower center", ncols=3)
 
 # %%
@@ -222,12 +219,8 @@ for each, colour, name in (
     (run, BLUE, "Ensemble with the three as advice"),
 ):
     ax.plot(np.cumsum(each.violations) / (np.arange(ROUNDS) + 1), color=colour, label=name)
-ax.set(
-    xlabel="round",
-    ylabel="largest diagonal entry above 1, mean so far",
-    title="Caution keeps the diagonal, and so does good advice",
-    ylim=(0, None),
-)
+ax.set(xlabel="round", ylabel="largest diagonal entry above 1, mean so far", ylim=(0, None))
+ax.set_title("Caution keeps the diagonal, and so does good advice")
 ax.legend()
 plt.show()
 # sphinx_gallery_thumbnail_number = 2

@@ -182,38 +182,24 @@ fig.suptitle("Trusted while it is good, less from day to day when its world is g
 
 # %%
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for name, colour in (
-    ("policy", ORANGE),
-    ("guarded policy", BLUE),
-    ("guarded policy and re-solving", GREEN),
-    ("re-solving, headroom 2", PINK),
-):
+drawn = {"policy": ORANGE, "guarded policy": BLUE, "re-solving, headroom 2": PINK}
+for name, colour in (drawn | {"guarded policy and re-solving": GREEN}).items():
     ax.plot(np.cumsum(overload[name]), color=colour, label=name)
 ax.axvspan(0, TRAINING, color="0.93", zorder=0, label="training")
 ax.axvline(shift, color="black", linestyle=":", label="the world changes")
-ax.set(
-    xlabel="round",
-    ylabel="overload so far [Gbit/s x rounds]",
-    title="In the new world the policy overloads links far more alone than guarded",
-)
+ax.set(xlabel="round", ylabel="overload so far [Gbit/s x rounds]")
+ax.set_title("In the new world the policy overloads links far more alone than guarded")
 ax.legend()
 
 # %%
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
 smooth = np.ones(DAY) / DAY
-for name, colour in (
-    ("policy", ORANGE),
-    ("guarded policy", BLUE),
-    ("re-solving, headroom 2", PINK),
-):
+for name, colour in drawn.items():
     daily = np.convolve(delay[name], smooth, "valid")
     ax.plot(np.arange(len(daily)) + DAY - 1, daily, color=colour, label=name)
 ax.axvline(shift, color="black", linestyle=":", label="the world changes")
-ax.set(
-    xlabel="round",
-    ylabel="delay [ms], mean of a day",
-    title="What the guard costs: about a tenth of a millisecond",
-)
+ax.set(xlabel="round", ylabel="delay [ms], mean of a day")
+ax.set_title("What the guard costs: about a tenth of a millisecond")
 ax.legend()
 plt.show()
 

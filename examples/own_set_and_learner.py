@@ -256,26 +256,18 @@ for name, colour in shown.items():
     axes[0].plot(np.cumsum(gain[name]), color=colour, label=name)
     axes[1].plot(np.cumsum(broken[name]), color=colour)
 axes[0].set(xlabel="round", ylabel="earned so far", title="Earned")
-axes[1].set(
-    xlabel="round", ylabel="budget broken so far [seasons' sales]", title="Broken", yscale="symlog"
-)
+axes[1].set(xlabel="round", ylabel="budget broken so far [seasons' sales]", yscale="symlog")
+axes[1].set_title("Broken")
 fig.suptitle("The own learner earns a little more, the Ensemble keeps the budget better")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
 
 # %%
 fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for name, colour in (
-    ("WeighCorners", ORANGE),
-    ("Ensemble", BLUE),
-    ("best fixed in hindsight", "black"),
-):
+drawn = {"WeighCorners": ORANGE, "Ensemble": BLUE, "best fixed in hindsight": "black"}
+for name, colour in drawn.items():
     ax.step(np.arange(WEEKS) + 1, played[name][-1], where="mid", color=colour, label=name)
-ax.set(
-    xlabel="week",
-    ylabel="discount [share of the full one]",
-    ylim=(-0.02, 1.02),
-    title="The plans of the last round: discounts never fall",
-)
+ax.set(xlabel="week", ylabel="discount [share of the full one]", ylim=(-0.02, 1.02))
+ax.set_title("The plans of the last round: discounts never fall")
 ax.legend()
 plt.show()
 # sphinx_gallery_thumbnail_number = 2

@@ -152,11 +152,8 @@ soft = tw.sets.CappedSimplex(STOCKS, CAP)
 desk = np.where(restless, 0.30, 0.45)
 limits = tw.functions.MaxAffine(np.broadcast_to(in_sector, (DAYS, *in_sector.shape)), desk)
 free_advice = rules(soft)
-limited = tw.run(
-    tw.Ensemble(soft, experts=list(free_advice)),
-    tw.Stream(wealth, limits, advice=free_advice),
-    decisions=True,
-)
+stream = tw.Stream(wealth, limits, advice=free_advice)
+limited = tw.run(tw.Ensemble(soft, experts=list(free_advice)), stream, decisions=True)
 assert limited.certificate.holds
 outcome = {**free_advice, "Ensemble": limited.decisions.points}
 over = {name: np.maximum(0.0, limits.values_at(points)) for name, points in outcome.items()}
@@ -170,17 +167,10 @@ assert over["Ensemble"].sum() < min(over[name].sum() for name in ("momentum", "r
 
 figure, axes = plt.subplots()
 for name, points in outcome.items():
-    axes.plot(
-        100 * over[name].mean(),
-        worth(points)[-1],
-        "D" if name == "Ensemble" else "o",
-        color=COLOURS[name],
-        markersize=9,
-        label=name,
-    )
-axes.set(
-    xlabel="over the sector limits, mean of all days (% of the fund)", ylabel="final worth (euros)"
-)
+    place, mark = (100 * over[name].mean(), worth(points)[-1]), "oD"[name == "Ensemble"]
+    axes.plot(*place, mark, color=COLOURS[name], markersize=9, label=name)
+axes.set_xlabel("over the sector limits, mean of all days (% of the fund)")
+axes.set_ylabel("final worth (euros)")
 axes.set_title("Rules that break limits lose their say, however much they earn")
 axes.legend()
 plt.show()

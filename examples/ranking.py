@@ -91,14 +91,9 @@ resolved = {h: tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in (0.0
 # The Ensemble plays twice: with the hour of the day alone, and with re-solving as advice. The first
 # never solves a program: it asks for an assignment about once a round.
 
-by_hour = tw.run(
-    tw.Ensemble(K, experts=[tw.experts.Season(DAY)]), stream, comparator=best, decisions=True
-)
-advised = tw.run(
-    tw.Ensemble(K, experts=[tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 1, 2))]),
-    stream,
-    comparator=best,
-)
+hour, resolving = tw.experts.Season(DAY), tw.experts.Resolve(headroom=(0, 1, 2))
+by_hour = tw.run(tw.Ensemble(K, experts=[hour]), stream, comparator=best, decisions=True)
+advised = tw.run(tw.Ensemble(K, experts=[hour, resolving]), stream, comparator=best)
 assert by_hour.certificate.holds
 assert advised.certificate.holds
 
@@ -162,15 +157,9 @@ axes.legend(loc="center", fontsize="small")
 newcomers = rows[2]
 days = np.arange(ROUNDS) / DAY
 figure, axes = plt.subplots()
-axes.plot(
-    days, -100 * np.tensordot(sorted_last, newcomers, 2), color=PINK, linewidth=0.7, label="sorted"
-)
-axes.plot(
-    days,
-    -100 * np.tensordot(by_hour.decisions.points, newcomers, 2),
-    color=GREEN,
-    label="Ensemble, by the hour",
-)
+shares = [-100 * np.tensordot(x, newcomers, 2) for x in (sorted_last, by_hour.decisions.points)]
+axes.plot(days, shares[0], color=PINK, linewidth=0.7, label="sorted")
+axes.plot(days, shares[1], color=GREEN, label="Ensemble, by the hour")
 axes.plot(days, 100 * guaranteed[:, 2], "--", color="black", label="guaranteed")
 axes.set(xlabel="days", ylabel="attention for newcomers (%)", xlim=(0, days[-1]), ylim=(0, 60))
 axes.set_title("The promise is kept as it moves")
@@ -229,13 +218,9 @@ short_K = tw.sets.Permutahedron(attention)
 short_rows = np.array(
     [[-1.0 if i in offers else 0.0 for i in range(OFFERS)] for offers in groups.values()]
 )
-short_limits = tw.functions.MaxAffine(
-    np.broadcast_to(short_rows, (ROUNDS, *short_rows.shape)), -guaranteed
-)
-short_run = tw.run(
-    tw.Ensemble(short_K, experts=[tw.experts.Season(DAY)]),
-    tw.Stream(tw.functions.Linear(-wanted), short_limits),
-)
+short_limits = tw.functions.MaxAffine(np.tile(short_rows, (ROUNDS, 1, 1)), -guaranteed)
+short_stream = tw.Stream(tw.functions.Linear(-wanted), short_limits)
+short_run = tw.run(tw.Ensemble(short_K, experts=[hour]), short_stream)
 print(f"clicks {-short_run.losses.mean():.3f}, short by {100 * short_run.violations.mean():.2f} %")
 assert short_run.certificate.holds
 

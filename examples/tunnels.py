@@ -164,12 +164,8 @@ axes.legend(ncols=2)
 
 figure, axes = plt.subplots()
 for name, used in utilisation.items():
-    axes.plot(
-        np.sort(used[:-1] / least),
-        100 * np.arange(1, ROUNDS) / ROUNDS,
-        color=colours[name],
-        label=name,
-    )
+    part = 100 * np.arange(1, ROUNDS) / ROUNDS
+    axes.plot(np.sort(used[:-1] / least), part, color=colours[name], label=name)
 axes.set(xlabel="fullest link over the least possible", ylabel="rounds up to that (%)")
 axes.set_title("The Ensemble stays near the least that was possible")
 axes.legend()
@@ -192,14 +188,8 @@ nx.draw_networkx_nodes(graph, places, node_size=30, node_color="black", ax=axes)
 for city, place in places.items():
     beside = (0, 9) if place[1] > 36 else (0, -16)
     axes.annotate(city, place, xytext=beside, textcoords="offset points", ha="center", fontsize=8)
-drawn = nx.draw_networkx_edges(
-    graph,
-    places,
-    width=[1 + use / 10 for use in both_ways],
-    edge_color=both_ways,
-    edge_cmap=plt.cm.viridis_r,
-    ax=axes,
-)
+style = {"width": [1 + use / 10 for use in both_ways], "edge_cmap": plt.cm.viridis_r}
+drawn = nx.draw_networkx_edges(graph, places, edge_color=both_ways, ax=axes, **style)
 figure.colorbar(drawn, ax=axes, label="load of the fuller direction (% of its capacity)")
 axes.tick_params(left=True, bottom=True, labelleft=True, labelbottom=True)
 axes.set(xlabel="longitude (degrees)", ylabel="latitude (degrees)", ylim=(27, 50))

@@ -31,15 +31,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two workers share two core
 if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 1 << 30:
     tempfile.tempdir = os.environ["TMPDIR"] = "/dev/shm"  # nobody waits for a disk
 
+import tidewolf as tw
 from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  # noqa: F401  (hooks)
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import served, servers  # noqa: F401  (fixtures)
-from tidewolf import Ensemble, LyapunovDescent, Stream, problems, run
 from tidewolf.evaluation import recording
-from tidewolf.experts import Resolve
-from tidewolf.functions import Capacity, Linear
 from tidewolf.methods import compiled_rounds
-from tidewolf.sets import Product, Simplex, SimplexProduct
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -171,8 +168,7 @@ def pytest_sessionfinish(session, exitstatus):
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     if path := os.environ.get("TIDEWOLF_SKIPPED"):
         why = Counter((where.partition("::")[0], why) for where, why in skips(reporter))
-        each = sorted(why.items())
-        lines = [f"{where} ({count}): {reason}\n" for (where, reason), count in each]
+        lines = [f"{where} ({count}): {reason}\n" for (where, reason), count in sorted(why.items())]
         Path(path).write_text("".join(lines))
 
 
@@ -210,14 +206,14 @@ def _kernels(request):
     if worker["workercount"] != 2 or len(request.session.items) < 1000:
         return
     learners = [
-        LyapunovDescent(problems.routing(rounds=1).K),
-        Ensemble(Simplex(4), experts=[Resolve()]),
-        LyapunovDescent(SimplexProduct([3, 2, 4])),
-        LyapunovDescent(Product(Simplex(3), Simplex(2))),
+        tw.LyapunovDescent(tw.problems.routing(rounds=1).K),
+        tw.Ensemble(tw.sets.Simplex(4), experts=[tw.experts.Resolve()]),
+        tw.LyapunovDescent(tw.sets.SimplexProduct([3, 2, 4])),
+        tw.LyapunovDescent(tw.sets.Product(tw.sets.Simplex(3), tw.sets.Simplex(2))),
     ]
     for learner in learners[int(worker["workerid"] == "gw1") :: 2]:
         ones = np.ones((2, *learner.K.shape))
-        run(learner, Stream(Linear(ones), Capacity(ones)))
+        tw.run(learner, tw.Stream(tw.functions.Linear(ones), tw.functions.Capacity(ones)))
 
 
 @pytest.fixture

@@ -20,11 +20,9 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from tidewolf import baselines, experiments, functions, learners, networks, problems, sets, testing
-from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NegativeCapacity, ShortHorizon, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder
-from tidewolf.methods.base import CHECKS, Learner
-from tidewolf.methods.capabilities import BoundsParts
+from tidewolf.methods import base, capabilities
 from tidewolf.sets import graph_tools
 
 
@@ -238,8 +236,8 @@ def _hooks(kind: type) -> list[str]:
         name
         for name in dir(kind)
         if inspect.isfunction(inspect.getattr_static(kind, name))
-        and not hasattr(Learner, name)
-        and name not in CHECKS
+        and not hasattr(base.Learner, name)
+        and name not in base.CHECKS
     ]
 
 
@@ -266,15 +264,13 @@ def _learners() -> Iterator[Door]:
         known |= {"feedback": seen, "losses": stream.losses, "arrivals": [Arrival(0, seen)]}
         known |= {"rounds": [0], "record": played, "stop": 2, "data": learner.save(state)}
         known["info"] = tw.RoundInfo(time=3.0, context=0, advice={"a": [0.5, 0.5]})
-        but = ("theorem", "bound_between", *_hooks(kind))
-        yield from _methods(learner, known, but=but)
-        if isinstance(learner, BoundsParts):
+        yield from _methods(learner, known, but=("theorem", "bound_between", *_hooks(kind)))
+        if isinstance(learner, capabilities.BoundsParts):
             between = {**known, "start": 0}
             yield _door(f"{kind.__name__}.bound_between", learner.bound_between, between)
         if hasattr(kind, "theorem"):
             for start in (None, K.center):
-                given = {**known, "start": start}
-                yield _door(f"{kind.__name__}.theorem", kind.theorem, given)
+                yield _door(f"{kind.__name__}.theorem", kind.theorem, {**known, "start": start})
 
 
 def _problems(folder: Path) -> Iterator[Door]:
@@ -386,7 +382,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
         yield Door("Session.observe", partial(_observe, teacher), given)
 
 
-def _observe(teacher: Learner[Any], **given: Any) -> Any:
+def _observe(teacher: base.Learner[Any], **given: Any) -> Any:
     return tw.Session(teacher).observe(**given)
 
 
@@ -399,8 +395,7 @@ def _experiments(folder: Path) -> Iterator[Door]:
     given["checkpoint_seconds"] = 10.0
     yield Door("Experiment", Experiment, given)
     yield Door("Experiment.builtin", Experiment.builtin, {"name": "scheduling"})
-    of_share = partial(Experiment.builtin, "abilene")
-    yield Door("Experiment.builtin(share=)", of_share, {"share": 0.5})
+    yield Door("Experiment.builtin(share=)", partial(Experiment.builtin, "abilene"), {"share": 0.5})
     yield Door("Experiment.problem", some.problem, {"seed": 0})
     asked = {"entrant": Choice("SinhaVaze"), "problem": some.problem(0), "seed": 0}
     yield Door("Experiment.learner", some.learner, asked)
@@ -442,9 +437,9 @@ def used(found: Any) -> None:
         x, _ = found.center, (repr(found), hash(found), found.shape, found.dimension, found.radius)
         found.lmo(0.0 * x), found.tangent(x), found.infeasibility(x)
         found.diameter, found.inner_radius  # noqa: B018
-    elif isinstance(found, Batch):
+    elif isinstance(found, tw.functions.Batch):
         repr(found), len(found), found.shape, found[:1]
-    elif isinstance(found, Learner):
+    elif isinstance(found, base.Learner):
         state = found.start()
         repr(found), found.act(state), found.notes(state), found.guarantee()
         found.rounds_left(state)
@@ -465,8 +460,7 @@ def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
         try:
             used(call(**given))
         except TidewolfError as error:
-            said = str(error)
-            return None if said.strip() else f"{type(error).__name__} without a sentence"
+            return None if str(error).strip() else f"{type(error).__name__} without a sentence"
         except Exception as error:
             frames = extract_tb(error.__traceback__)
             ours = [frame for frame in frames if "tidewolf" in frame.filename]

@@ -23,10 +23,8 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FullInformation, first_order
 from tidewolf.experts import Adviser, Categories, Proposals, Resolve, Season
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
-from tidewolf.methods.base import Bound, for_what_was_played
-from tidewolf.methods.capabilities import Explores, LateFeedback
+from tidewolf.methods import base, capabilities
 from tidewolf.methods.steps.saddle import HOPELESS
-from tidewolf.sets.base import Polyhedral
 
 Rng = np.random.Generator
 HULL = np.random.default_rng(0).standard_normal((9, 3))
@@ -109,8 +107,7 @@ def drawn(seed: int) -> Run:
         int(rng.choice([1, 1, 2])),
     )
     cell = rng.integers(cells, size=T)
-    inside = 0.6 * K.center + 0.4 * members(K, rng, cells)
-    feasible = inside[cell]
+    feasible = (0.6 * K.center + 0.4 * members(K, rng, cells))[cell]
     losses, gradients = _losses(K, rng, T)
     limits = _limits(K, rng, feasible, gradients)
     learner = _learner(K, rng, T, cells, seed)
@@ -120,7 +117,7 @@ def drawn(seed: int) -> Run:
     if K in WITHOUT_ENTRIES and rng.random() < 0.5 and _takes_outages(learner):
         out = rng.integers(-2 * K.shape[0], K.shape[0], T)
         info["unavailable"] = [[int(i)] if i >= 0 else None for i in out]
-    if isinstance(learner, LateFeedback):
+    if isinstance(learner, capabilities.LateFeedback):
         info |= _feedback(K, rng, T, info.get("unavailable"))
     return Run(learner, tw.Stream(losses, limits, **info), feasible, cells == 1)
 
@@ -200,7 +197,7 @@ def _learner(K: Any, rng: Rng, T: int, cells: int, seed: int) -> Any:
     if rng.random() < 0.3:
         return tw.LyapunovDescent(K, block=int(rng.choice([1, 1, 4])), **given)
     resolves = (Resolve(headroom=(0, 2)), Resolve(3, headroom=0), Resolve(columns=True, headroom=1))
-    if not isinstance(K, Polyhedral):
+    if not isinstance(K, tw.sets.Polyhedral):
         resolves = resolves[2:]
     experts = [
         (Categories(cells), Season(7, cells=3))[rng.integers(2)],
@@ -208,8 +205,7 @@ def _learner(K: Any, rng: Rng, T: int, cells: int, seed: int) -> Any:
         resolves[rng.integers(len(resolves))],
         Broken(seed),
     ]
-    chosen = [one for one in experts if rng.random() < 0.5]
-    return tw.Ensemble(K, experts=chosen, **given)
+    return tw.Ensemble(K, experts=[one for one in experts if rng.random() < 0.5], **given)
 
 
 def _feedback(K: Any, rng: Rng, T: int, out: Any) -> dict[str, Any]:
@@ -245,11 +241,11 @@ def exceeded(seed: int) -> list[str]:
 def _recorded(case: Run) -> list[str]:
     learner, run = case.learner, tw.run(case.learner, case.stream)
     every = np.ones(len(case.stream), dtype=bool)
-    bounds = [run.bound] if case.fixed and not isinstance(learner, Explores) else []
+    bounds = [run.bound] if case.fixed and not isinstance(learner, capabilities.Explores) else []
     if isinstance(learner, tw.Ensemble) and isinstance(learner.context, Categories):
         more = [learner.K.diameter * slope * (run.pending > 0) for slope in run.untold_slopes]
         pairs = zip(learner.policy_bound(run)[:2], more, strict=True)
-        bounds.append(Bound(*(None if own is None else own + slope for own, slope in pairs)))
+        bounds.append(base.Bound(*(None if own is None else own + slope for own, slope in pairs)))
     totals = float(run.losses.sum()), float(run.violations.sum())
     return [*run.certificate.failures, *_below(case, totals, every, bounds)]
 
@@ -271,8 +267,7 @@ def _live(case: Run) -> list[str]:
             feedback = FullInformation(stream.losses[s : s + 1], stream.constraints[s : s + 1])
             if not session.learner.wants_functions:
                 values = feedback.constraints.values(x)
-                each = learner.per_constraint
-                feedback = first_order(*feedback, x, values, per_constraint=each)
+                feedback = first_order(*feedback, x, values, per_constraint=learner.per_constraint)
             session.observe(feedback, round=s, played=other)
             losses += float(stream.losses[s : s + 1].values(x).sum())
             violations += max(0.0, float(stream.constraints[s : s + 1].values(x).max()))
@@ -280,7 +275,7 @@ def _live(case: Run) -> list[str]:
     bounds = [session.certificate()] if case.fixed else []
     if isinstance(learner, tw.Ensemble) and isinstance(learner.context, Categories):
         state = session.state
-        bounds.append(for_what_was_played(learner.policy_bound_of(state), state))
+        bounds.append(base.for_what_was_played(learner.policy_bound_of(state), state))
     outside = [
         f"decision {t} is outside" for t, x in decided.items() if not is_member(learner.K, x)
     ]

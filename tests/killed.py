@@ -26,9 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 import tidewolf as tw
-from tidewolf.core.arrays import frozen
-from tidewolf.core.errors import CheckpointError, TidewolfError
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core import arrays, errors, feedback
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.late import next_round
 from tidewolf.storage import SessionStore
@@ -73,7 +71,7 @@ class Told(NamedTuple):
 class Follower(Learner[Told]):
     """Plays what it is advised by "a", else the vertex of its context; told twice, it differs."""
 
-    needs: ClassVar[Any] = FirstOrder
+    needs: ClassVar[Any] = feedback.FirstOrder
     state_type: ClassVar = Told
 
     K: Any
@@ -87,7 +85,7 @@ class Follower(Learner[Told]):
             point = self.K.lmo(
                 np.roll(np.arange(1.0 * self.K.center.size), known.context or state.count)
             )
-        return state._replace(advised=frozen(point + 0.0), count=state.count + 1)
+        return state._replace(advised=arrays.frozen(point + 0.0), count=state.count + 1)
 
     def act(self, state):
         return self.K.center if state.advised is None else state.advised
@@ -194,7 +192,7 @@ def patiently(do, *given):
     while True:
         try:
             return do(*given)
-        except CheckpointError:
+        except errors.CheckpointError:
             if time.monotonic() > end:
                 raise
             time.sleep(0.005)
@@ -248,7 +246,7 @@ def serve(url, holder):
                 observe(session, t)
             transaction.future.result()
             print(t + 1, flush=True)  # noqa: T201
-    except TidewolfError as error:
+    except errors.TidewolfError as error:
         print(type(error).__name__, flush=True)  # noqa: T201
     store.close()
 

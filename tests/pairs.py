@@ -5,26 +5,17 @@ That the others refuse is
 `test_learners.py::test_a_learner_refuses_the_sets_it_cannot_play_on`.
 """
 
-from tidewolf.baselines import (
-    CLASP,
-    ProjectedPrimalDual,
-    ProximalPenalty,
-    Resolve,
-    SinhaVaze,
-    WarmUp,
-)
-from tidewolf.learners import BanditPrimalDual
-from tidewolf.sets import Polyhedral, Projectable
+from tidewolf import baselines, learners, sets
 
 
 def takes(kind, K):
     """Exploring needs a ball inside; linear programs need a linear description; exact projections
     one, or a projection of the set's own.
     """
-    if kind is BanditPrimalDual:
+    if kind is learners.BanditPrimalDual:
         return K.inner_radius is not None
-    if kind in (CLASP, Resolve, WarmUp):
-        return isinstance(K, Polyhedral)
-    if kind in (ProjectedPrimalDual, ProximalPenalty, SinhaVaze):
-        return isinstance(K, Polyhedral | Projectable)
+    if kind in (baselines.CLASP, baselines.Resolve, baselines.WarmUp):
+        return isinstance(K, sets.Polyhedral)
+    if kind in (baselines.ProjectedPrimalDual, baselines.ProximalPenalty, baselines.SinhaVaze):
+        return isinstance(K, sets.Polyhedral | sets.Projectable)
     return True

@@ -10,9 +10,7 @@ from functools import singledispatch
 
 import numpy as np
 
-from tidewolf import sets
-from tidewolf.projection import ActiveSet
-from tidewolf.sets import ConvexSet, FlowPolytope, MultiFlow
+from tidewolf import projection, sets
 from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork
 
 Rng = np.random.Generator
@@ -21,7 +19,7 @@ Rng = np.random.Generator
 
 
 @singledispatch
-def vertices_of(K: ConvexSet) -> np.ndarray:
+def vertices_of(K: sets.ConvexSet) -> np.ndarray:
     """Every vertex (and perhaps other members), one a row of (count, *shape)."""
     raise TypeError(f"{K!r} has no enumeration; write one.")
 
@@ -182,13 +180,13 @@ def _(K: sets.Polytope) -> np.ndarray:
 
 
 @vertices_of.register
-def _(K: FlowPolytope) -> np.ndarray:
+def _(K: sets.FlowPolytope) -> np.ndarray:
     paths = list(paths_of(edges_of(K), K.nodes[K.source], K.nodes[K.target]))
     return np.array([np.isin(np.arange(len(K.tails)), path) for path in paths], dtype=float)
 
 
 @vertices_of.register
-def _(K: MultiFlow) -> np.ndarray:
+def _(K: sets.MultiFlow) -> np.ndarray:
     singles = zip(singles_of(K), K.demands, strict=True)
     return end_to_end([demand * vertices_of(one) for one, demand in singles])
 
@@ -277,11 +275,11 @@ def polytope(rng: Rng) -> sets.Polytope:
     return sets.Polytope(A, A @ inside + room, equal, equal @ inside, bounds=bounds)
 
 
-def flow(rng: Rng) -> FlowPolytope:
+def flow(rng: Rng) -> sets.FlowPolytope:
     return random_flow_polytope(some(rng, 2**32), some(rng, 5, 2), rng.choice([0.3, 0.9, 1.5]))
 
 
-def multi_flow(rng: Rng, nodes: int = 4, links: int = 3, count: int = 2) -> MultiFlow:
+def multi_flow(rng: Rng, nodes: int = 4, links: int = 3, count: int = 2) -> sets.MultiFlow:
     """Commodities between random nodes of a ring with chords, both ways: every one has its own
     graph; some demand nothing.
     """
@@ -290,7 +288,7 @@ def multi_flow(rng: Rng, nodes: int = 4, links: int = 3, count: int = 2) -> Mult
     edges = [edge for tail, head in edges if tail != head for edge in ((tail, head), (head, tail))]
     ends = [rng.choice(nodes, 2, replace=False).tolist() for _ in range(count)]
     asked = [(*pair, rng.choice([0.0, 0.5, 1.0, 3.7])) for pair in ends]
-    return MultiFlow.from_edges(edges, asked, lengths=rng.uniform(0.1, 1, len(edges)))
+    return sets.MultiFlow.from_edges(edges, asked, lengths=rng.uniform(0.1, 1, len(edges)))
 
 
 def network(rng: Rng, nodes: int, arcs: int) -> FlowNetwork:
@@ -326,7 +324,7 @@ def lp(rng: Rng) -> sets.LpBall:
     return sets.LpBall(some(rng, 5), power, rng.choice(TAUS))
 
 
-MAKERS: dict[str, Callable[[Rng], ConvexSet]] = {
+MAKERS: dict[str, Callable[[Rng], sets.ConvexSet]] = {
     "simplex": lambda rng: sets.Simplex(some(rng, 5), rng.choice(TAUS), bool(some(rng, 1, 0))),
     "capped simplex": capped,
     "simplex product": lambda rng: sets.SimplexProduct(rng.integers(1, 4, some(rng, 3)).tolist()),
@@ -357,7 +355,7 @@ MAKERS: dict[str, Callable[[Rng], ConvexSet]] = {
     "capacitated flow": lambda rng: CapacitatedFlow(network(rng, some(rng, 4), some(rng, 6))),
 }
 """Of every kind of polytope a small random one."""
-ROUND: dict[str, Callable[[Rng], ConvexSet]] = {
+ROUND: dict[str, Callable[[Rng], sets.ConvexSet]] = {
     "Lp ball": lp,
     "ellipsoid": ellipsoid,
     "diagonal ellipsoid": lambda rng: sets.Ellipsoid(10.0 ** rng.integers(-3, 3, some(rng, 4))),
@@ -368,15 +366,15 @@ ROUND: dict[str, Callable[[Rng], ConvexSet]] = {
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def edges_of(K: FlowPolytope) -> list[tuple[Hashable, Hashable]]:
+def edges_of(K: sets.FlowPolytope) -> list[tuple[Hashable, Hashable]]:
     return [(K.nodes[tail], K.nodes[head]) for tail, head in zip(K.tails, K.heads, strict=True)]
 
 
-def singles_of(K: MultiFlow) -> list[FlowPolytope]:
+def singles_of(K: sets.MultiFlow) -> list[sets.FlowPolytope]:
     """Each commodity's unit flows on the links it uses."""
     ends, parts = zip(K.sources, K.targets, strict=True), np.split(K.links, K.starts[1:-1])
     return [
-        FlowPolytope.from_edges(
+        sets.FlowPolytope.from_edges(
             [(K.nodes[K.tails[e]], K.nodes[K.heads[e]]) for e in part],
             source=K.nodes[source],
             target=K.nodes[target],
@@ -404,7 +402,7 @@ def paths_of(
             yield from ((i, *rest) for rest in paths_of(edges, head, target))
 
 
-def layered(layers: int, width: int) -> FlowPolytope:
+def layered(layers: int, width: int) -> sets.FlowPolytope:
     """Complete bipartite layers between s and t, and one arc straight from s to t."""
     nodes = [[(layer, i) for i in range(width)] for layer in range(layers)]
     between = [
@@ -416,7 +414,7 @@ def layered(layers: int, width: int) -> FlowPolytope:
         *((node, "t") for node in nodes[-1]),
         ("s", "t"),
     ]
-    return FlowPolytope.from_edges(edges, source="s", target="t")
+    return sets.FlowPolytope.from_edges(edges, source="s", target="t")
 
 
 def random_edges(rng: np.random.Generator, nodes: int, density: float) -> list[tuple[int, int]]:
@@ -434,8 +432,8 @@ def random_edges(rng: np.random.Generator, nodes: int, density: float) -> list[t
     return [(int(tail), int(head)) for tail, head in rng.permutation(edges)]
 
 
-def random_flow_polytope(seed: int, nodes: int = 6, density: float = 0.6) -> FlowPolytope:
-    return FlowPolytope.from_edges(
+def random_flow_polytope(seed: int, nodes: int = 6, density: float = 0.6) -> sets.FlowPolytope:
+    return sets.FlowPolytope.from_edges(
         random_edges(np.random.default_rng(seed), nodes, density), source=0, target=nodes - 1
     )
 
@@ -453,7 +451,7 @@ def assert_rounding_chooses_no_vertex(convert, seed):
     points, targets = rng.standard_normal((7, 4)), rng.standard_normal((6, 4))
     K, found = sets.VertexHull(points).to(convert(np.zeros(1))), []
     for size in (0.0, 1e-14, 1e-14, 1e-14):
-        active, members = ActiveSet.start(K), []
+        active, members = projection.ActiveSet.start(K), []
         for y in targets:
             near = convert(y * (1.0 + size * rng.uniform(-1.0, 1.0, 4)))
             active = active.project(K, near, tol=1e-6, budget=2).active

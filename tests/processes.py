@@ -32,7 +32,6 @@ NEEDED = (
     "tidewolf.service.app",
     "tidewolf.service.server",
     "tidewolf.service.pages",
-    "tidewolf.service.metrics",
     "tidewolf.service.sessions",
 )
 """What a server imports when it starts, all by itself."""
@@ -42,8 +41,7 @@ def prepare():
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
-    from tidewolf.service.description import Description
-    from tidewolf.service.warming import warm_up
+    from tidewolf.service.models import Description, warm_up
 
     for learner in ("LyapunovDescent", "Ensemble"):
         what = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": learner}]}

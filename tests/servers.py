@@ -163,8 +163,7 @@ class Server:
         self.wait()
         if self.synced is not None:
             shutil.rmtree(self.folder)
-            left = shutil.ignore_patterns("half.*")
-            shutil.copytree(self.synced, self.folder, ignore=left)
+            shutil.copytree(self.synced, self.folder, ignore=shutil.ignore_patterns("half.*"))
 
     def terminate(self):
         """Ask it to end, and wait; the answer is its exit code."""

@@ -89,8 +89,7 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     protocol = careful_protocol(**options.pop("connections", {}))
     store = SessionStore.open(data, commit_within=0.0)
     sessions = Sessions(store, limits=Limits())
-    known = Tokens.parse(tokens) if tokens else Tokens()
-    app = App(sessions, known, traffic=traffic, **options)
+    app = App(sessions, Tokens.parse(tokens) if tokens else Tokens(), traffic=traffic, **options)
     config = uvicorn.Config(app, http=protocol, ws="none", lifespan="off", log_config=None)
     with listen("127.0.0.1", 0) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -15,15 +15,12 @@ from scipy.optimize import linprog
 import tidewolf as tw
 from covering import covered
 from polytopes import vertices_of
-from tidewolf.baselines import Resolve as Baseline
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
-from tidewolf.experts import resolve
-from tidewolf.experts.recent import FORGETTING
+from tidewolf.experts import recent, resolve
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
-from tidewolf.sets.base import membership_tolerance
-from tidewolf.sets.highs import Basis, HalfSpaces, WarmModel
+from tidewolf.sets import base, highs
 from tidewolf.testing.learners import hostile_stream
 
 DIAMOND = tw.sets.FlowPolytope.examples()[0]
@@ -128,7 +125,7 @@ def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
         if t == 0:
             assert x is None
             continue
-        assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+        assert K.infeasibility(x) <= base.membership_tolerance(x, K.radius)
         assert found.solves in (1, 3)
         assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
 
@@ -142,12 +139,12 @@ def test_large_flows_are_those_of_programs(monkeypatch, K, room):
     stream = random_stream(K, 6, 4, "capacity", room)
     boxed = played(tw.experts.Resolve(), K, stream, x="center")
     monkeypatch.setattr(BoxedModel, "of", lambda K: None)
-    monkeypatch.setattr(WarmModel, "__call__", None)
+    monkeypatch.setattr(highs.WarmModel, "__call__", None)
     flows = played(tw.experts.Resolve(), K, stream, x="center")
     for t in range(1, 6):
         c, cap = stream.losses.C[t - 1], stream.constraints.c[t - 1]
         for x, y in zip(flows[t].points, boxed[t].points, strict=True):
-            assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+            assert K.infeasibility(x) <= base.membership_tolerance(x, K.radius)
             assert c @ x == pytest.approx(c @ y, abs=1e-7)
             assert max(x - cap) == pytest.approx(max(y - cap), abs=1e-7) or max(x - cap) < 0.0
 
@@ -161,7 +158,7 @@ def test_the_most_even_of_all_best_points(kind):
     for t in range(1, 5):
         f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
         x, z = plain[t].points[0], even[t].points[0]
-        assert K.infeasibility(z) <= membership_tolerance(z, K.radius)
+        assert K.infeasibility(z) <= base.membership_tolerance(z, K.radius)
         assert float(f.values(z)[0]) == pytest.approx(float(f.values(x)[0]), abs=1e-6)
         assert float(g.values(z)[0]) <= max(0.0, float(g.values(x)[0])) + 1e-6
         assert np.linalg.norm(z - K.center) <= np.linalg.norm(x - K.center) + 1e-6
@@ -179,7 +176,7 @@ def test_every_proposal_is_a_member_whatever_the_functions(K, seed):
         for found in played(tw.experts.Resolve(columns=columns, window=2), K, stream):
             for x in found.points:
                 if x is not None:
-                    assert K.infeasibility(x) <= membership_tolerance(x, K.radius)
+                    assert K.infeasibility(x) <= base.membership_tolerance(x, K.radius)
                     assert not x.flags.writeable
 
 
@@ -191,8 +188,7 @@ def test_what_makes_no_program_is_linearised_where_it_was_played():
     state = adviser.observe(K, adviser.start(K), FullInformation(loss, limit), x)
     (z,) = adviser.propose(K, state, None, 1, 0, ()).points
     c, a = loss.gradients(x), limit.gradients(x)
-    flat = FullInformation(Linear(c), Affine(a, a @ x - limit.values(x)))
-    assert_best(K, z, *flat)
+    assert_best(K, z, *FullInformation(Linear(c), Affine(a, a @ x - limit.values(x))))
 
 
 @pytest.mark.parametrize("K", [tw.sets.Simplex(4), DIAMOND], ids=repr)
@@ -208,13 +204,13 @@ def test_a_window_counts_all_its_losses_and_limits(K):
 def test_a_program_that_is_not_solved_is_no_advice(monkeypatch):
     stream = random_stream(HULL, 4, 0, "capacity")
     every = played(tw.experts.Resolve(), HULL, stream)
-    monkeypatch.setattr(WarmModel, "__call__", lambda model, *question: None)
+    monkeypatch.setattr(highs.WarmModel, "__call__", lambda model, *question: None)
     for columns in (False, True):
         adviser = tw.experts.Resolve(columns=columns)
         state = adviser.observe(HULL, adviser.start(HULL), one(stream, 2), HULL.center)
         found = adviser.propose(HULL, state, None, 3, 1, ())
         assert (found.points, found.solves) == ((None,) * 4, 0)
-    baseline = Baseline(HULL)
+    baseline = tw.baselines.Resolve(HULL)
     np.testing.assert_array_equal(baseline.update(baseline.start(), one(stream, 0)).x, HULL.center)
     assert every[-1].points[0] is not None
 
@@ -228,9 +224,9 @@ def naive_drops(stream, points):
     for t in range(len(stream)):
         if t:
             now, before = (stream.constraints[s : s + 1].pieces(points[t])[0] for s in (t, t - 1))
-            m = (1 - FORGETTING) * m + FORGETTING * np.maximum(now - before, 0.0) ** 2
+            m = (1 - recent.FORGETTING) * m + recent.FORGETTING * np.maximum(now - before, 0.0) ** 2
             n += 1
-        usual.append(np.sqrt(m / (1 - (1 - FORGETTING) ** n)) if n else 0.0)
+        usual.append(np.sqrt(m / (1 - (1 - recent.FORGETTING) ** n)) if n else 0.0)
     return usual
 
 
@@ -239,8 +235,7 @@ def naive_drops(stream, points):
 def test_each_limit_is_kept_with_its_own_usual_drop_to_spare(K, kind):
     stream, kappas = random_stream(K, 9, 2, kind, room=3.0), (0.0, 0.3, 1.0, 4.0)
     every = played(tw.experts.Resolve(headroom=kappas), K, stream)
-    points = [K.center if f.points[0] is None else f.points[0] for f in every]
-    usual = naive_drops(stream, points)
+    usual = naive_drops(stream, [K.center if f.points[0] is None else f.points[0] for f in every])
     for t in (2, 4, 8):
         for kappa, x in zip(kappas, every[t].points, strict=True):
             room = kappa * usual[t - 1]
@@ -259,8 +254,7 @@ def test_other_limits_begin_anew():
         state = adviser.observe(K, state, FullInformation(loss, Capacity.one(c)), K.center)
     (x,) = adviser.propose(K, state, None, 2, 0, ()).points
     np.testing.assert_allclose(x, [0.5, 0.5], atol=1e-9)  # 0.7 - 0.2
-    other = FullInformation(loss, Affine.one([1.0, 0.0], 0.9))
-    state = adviser.observe(K, state, other, K.center)
+    state = adviser.observe(K, state, FullInformation(loss, Affine.one([1.0, 0.0], 0.9)), K.center)
     assert len(state.drops.usual()) == 0
     assert adviser.propose(K, state, None, 4, 0, ()).points[0] is not None
 
@@ -301,15 +295,13 @@ def test_a_duration_follows_the_clock_and_lost_rounds_are_absent():
     K, adviser = tw.sets.Simplex(3), tw.experts.Resolve("1d", headroom=0)
     hours = np.array([0.0, 6.0, 12.0, 18.0, 24.0, 30.1, 42.0, 48.0, 54.0, 60.0, 66.0])
     stream = random_stream(K, len(hours), 9, "rows")
-    timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * hours)
-    every = played(adviser, K, timed)
+    every = played(adviser, K, tw.Stream(stream.losses, stream.constraints, time=3600.0 * hours))
     a_day_ago = {4: 0, 5: 1, 6: 3, 7: 4, 8: 5, 10: 6}  # 36 h were lost, and 60 h has nobody
     for t, found in enumerate(every):
         s = a_day_ago.get(t)
         assert (found.points[0] is None) == (s is None)
         if s is not None:
-            x = found.points[0]
-            assert_best(K, x, stream.losses[s : s + 1], stream.constraints[s : s + 1])
+            assert_best(K, found.points[0], stream.losses[s : s + 1], stream.constraints[s : s + 1])
     assert every[0].state.time == 0.0
     assert adviser.waits
     assert all(f.points == (None,) for f in played(adviser, K, stream))  # nobody knows the time
@@ -333,8 +325,7 @@ def test_experts_without_weight_are_solved_for_in_every_tenth_round(monkeypatch)
     last, roomy, two_ago = run.experts[-3:]
     assert (last.rounds, roomy.rounds) == (T - 1 - len(skipped),) * 2
     assert two_ago.rounds == T - 2
-    half = learner.load(learner.save(states[99]))
-    *_, resumed = tw.play(learner, stream[100:], half)
+    *_, resumed = tw.play(learner, stream[100:], learner.load(learner.save(states[99])))
     session = tw.Session(learner)
     for t in range(T):
         session.observe(one(stream, t))
@@ -371,8 +362,7 @@ def test_rounds_are_kept_as_long_as_they_are_needed():
     timed = tw.Stream(stream.losses, stream.constraints, time=3600.0 * np.arange(60))
     for data, window, most in (("last", 1, 1), ("last", 4, 4), (7, 2, 8), ("10h", 1, 13)):
         every = played(tw.experts.Resolve(data, headroom=0, window=window), K, timed)
-        kept = [len(found.state.recent) for found in every]
-        assert max(kept) <= most
+        assert max([len(found.state.recent) for found in every]) <= most
         assert every[-1].points[0] is not None
 
 
@@ -401,8 +391,7 @@ def test_arrays_that_are_filled_again_do_not_change_what_was_seen():
         found = adviser.propose(K, state, None, t, 1, ())
         assert str(found.points) == str(plain[t].points)
         c[:], cap[:] = stream.losses.C[t], stream.constraints.c[t]
-        seen = FullInformation(Linear(c), Capacity(cap))
-        state = adviser.observe(K, found.state, seen, K.center)
+        state = adviser.observe(K, found.state, FullInformation(Linear(c), Capacity(cap)), K.center)
 
 
 # --- units, bits, solvers -------------------------------------------------------------------------
@@ -440,8 +429,8 @@ def test_units_of_points_losses_and_limits_do_not_matter(kind, columns, units):
 def test_a_program_without_an_end_is_solved_from_nothing(monkeypatch, columns):
     stream = random_stream(DIAMOND, 6, 3, "rows", room=0.1)
     warm = played(tw.experts.Resolve(columns=columns), DIAMOND, stream)
-    run, ends = WarmModel._run, itertools.cycle(["kUnknown", None])
-    monkeypatch.setattr(WarmModel, "_run", lambda model, how: next(ends) or run(model, how))
+    run, ends = highs.WarmModel._run, itertools.cycle(["kUnknown", None])
+    monkeypatch.setattr(highs.WarmModel, "_run", lambda model, how: next(ends) or run(model, how))
     cold = played(tw.experts.Resolve(columns=columns), DIAMOND, stream)
     for t in range(1, 6):
         f, g = stream.losses[t - 1 : t], stream.constraints[t - 1 : t]
@@ -471,19 +460,19 @@ def test_a_model_answers_by_question_and_basis_alone():
 
     rng = np.random.default_rng(0)
     F, none, high = csr_array(rng.uniform(0.5, 1.0, (3, 6))), np.zeros(6), np.ones(3)
-    model, basis, upper = WarmModel(F, high, high), None, np.ones(6)
+    model, basis, upper = highs.WarmModel(F, high, high), None, np.ones(6)
     costs = np.zeros(6)
     for t in range(40):
         A = csr_array(rng.standard_normal((2 + t % 3, 6)))
-        rows = None if t % 5 == 4 else HalfSpaces(A, rng.uniform(0.0, 1.0, A.shape[0]))
+        rows = None if t % 5 == 4 else highs.HalfSpaces(A, rng.uniform(0.0, 1.0, A.shape[0]))
         if t % 3 != 2:  # in place: what the caller does with its arrays later is its own affair
             costs[:] = rng.standard_normal(6)
         if t % 4 == 1:
             upper[:] = rng.uniform(0.5, 1.0, 6)
         question = (costs, none, upper, rows, basis)
-        kept = None if basis is None else Basis.restored(basis.parts())
+        kept = None if basis is None else highs.Basis.restored(basis.parts())
         found = model(*question)
-        alone = WarmModel(F, high, high)(*question[:4], kept)
+        alone = highs.WarmModel(F, high, high)(*question[:4], kept)
         assert (found is None) == (alone is None)
         if found is not None:
             assert found.v.tobytes() == alone.v.tobytes()
@@ -500,10 +489,10 @@ BOXED = {"columns": 4, "basis": np.array([0, 3]), "inverse": np.eye(2), "age": 3
 @pytest.mark.parametrize(
     ("kind", "good", "wrong"),
     [
-        (Basis, WARM, {"statuses": np.array([9], dtype=np.int8)}),
-        (Basis, WARM, {"columns": 3}),
-        (Basis, WARM, {"statuses": np.zeros(2)}),
-        (Basis, WARM, {"columns": None}),
+        (highs.Basis, WARM, {"statuses": np.array([9], dtype=np.int8)}),
+        (highs.Basis, WARM, {"columns": 3}),
+        (highs.Basis, WARM, {"statuses": np.zeros(2)}),
+        (highs.Basis, WARM, {"columns": None}),
         (BoxedBasis, BOXED, {"basis": np.array([0, 0])}),
         (BoxedBasis, BOXED, {"basis": np.array([0, 7])}),
         (BoxedBasis, BOXED, {"basis": np.array([0.0, 1.0])}),
@@ -557,8 +546,7 @@ def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, b
 def test_columns_reach_the_program_itself_where_rounds_repeat(K, kind, room):
     first = random_stream(K, 1, 11, kind, room)
     stream = tw.Stream(Chain((first.losses,) * 30), Chain((first.constraints,) * 30))
-    adviser = tw.experts.Resolve(columns=True, headroom=(0.0, 1.0))
-    every = played(adviser, K, stream)
+    every = played(tw.experts.Resolve(columns=True, headroom=(0.0, 1.0)), K, stream)
     for x in every[-1].points:
         assert_best(K, x, first.losses, first.constraints, tol=1e-6)
     calls = [found.calls for found in every]
@@ -595,8 +583,8 @@ def test_where_a_set_has_no_description_columns_are_the_way():
     found = played(adviser, K, stream)[-1]
     np.testing.assert_allclose(found.points[0], [-0.6, -0.8, 0.0], atol=1e-9)
     with pytest.raises(NotSupported, match="linear programs"):
-        Baseline(K)
-    run = tw.run(Baseline(K, columns=True), stream)
+        tw.baselines.Resolve(K)
+    run = tw.run(tw.baselines.Resolve(K, columns=True), stream)
     assert run.oracle_calls == run.final_state.calls > 0
     assert any("weights of vertices" in note for note in run.notes)
 
@@ -620,18 +608,16 @@ def test_members_stay_as_they_are_and_others_are_brought_in(K):
     y = x + 0.3 * K.radius * rng.standard_normal(K.shape)
     far = proposed(K, y, budget=50)
     (z,) = far.points
-    assert K.infeasibility(z) <= membership_tolerance(z, K.radius)
+    assert K.infeasibility(z) <= base.membership_tolerance(z, K.radius)
     outside = tw.experts.Named("boss").outside(far.state)
     assert outside == pytest.approx(np.linalg.norm(z - y))
     assert len(far.found) <= far.calls
-    v = K.lmo(z - y)
-    assert float((z - y) @ (z - v)) <= 1e-2 * K.radius**2  # near the projection
+    assert float((z - y) @ (z - K.lmo(z - y))) <= 1e-2 * K.radius**2  # near the projection
     none = proposed(K, y)
     assert none.calls == 0
     for point in (point for point in none.points if point is not None):
-        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
-    again = proposed(K, y, budget=50, state=far.state)
-    assert again.calls <= min(1, far.calls)
+        assert K.infeasibility(point) <= base.membership_tolerance(point, K.radius)
+    assert proposed(K, y, budget=50, state=far.state).calls <= min(1, far.calls)
     nearer = proposed(K, y * 1e-3 + (1 - 1e-3) * z, budget=5, state=far.state)
     assert tw.experts.Named("boss").outside(nearer.state) == outside
 
@@ -663,7 +649,7 @@ def test_points_near_the_set_take_no_call_and_those_far_outside_are_absent_witho
         found = proposed(K, z)
         [point] = found.points
         assert found.calls == 0
-        assert K.infeasibility(point) <= membership_tolerance(point, K.radius)
+        assert K.infeasibility(point) <= base.membership_tolerance(point, K.radius)
         assert np.abs(point - z).max() < 1e-5
     far = 0.5 * np.arange(8.0)
     assert proposed(K, far).points == (None,)

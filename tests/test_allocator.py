@@ -54,8 +54,7 @@ def test_it_is_a_session_of_an_ensemble():
 def test_batches_of_any_size_are_one(cuts, seed):
     X = returns(30, seed)
     whole, parts = tw.OnlineAllocator(max_loss=0.01).fit(X), tw.OnlineAllocator(max_loss=0.01)
-    batches = np.split(X, sorted(set(cuts)))
-    held = [parts.partial_fit(batch).weights_history_ for batch in batches]
+    held = [parts.partial_fit(batch).weights_history_ for batch in np.split(X, sorted(set(cuts)))]
     np.testing.assert_array_equal(np.vstack(held), whole.weights_history_)
     np.testing.assert_array_equal(parts.weights_, whole.weights_)
     assert parts.n_rounds_ == whole.n_rounds_ == 30

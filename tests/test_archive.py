@@ -26,7 +26,6 @@ from killed import LEARNERS
 from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat
 from tidewolf.evaluation.recording import Recording
 from tidewolf.files import reading
-from tidewolf.problems import read_graph, read_table
 
 MEGABYTE = 1 << 20
 LIMIT = 256 * MEGABYTE
@@ -154,8 +153,7 @@ def bombs(tmp_path_factory):
         return here / name
 
     chunks = 18  # of 16 MB: more than any file may take
-    head = npy_header((chunks << 21, 1))
-    table("zeros.npz", zip_of_zeros("values.npy", head, chunks))
+    table("zeros.npz", zip_of_zeros("values.npy", npy_header((chunks << 21, 1)), chunks))
     packed_again(table("rows.csv.gz"), b"a,b\n", b"1,2\n" * MEGABYTE, 4 * chunks)
     packed_again(table("line.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 4 * chunks)
     packed_again(table("short.csv.gz"), b"a,b\n", b"1" * (4 * MEGABYTE), 12)
@@ -176,8 +174,7 @@ def bombs(tmp_path_factory):
         )
     table("zeros.xlsx", zip_of_zeros("xl/worksheets/sheet1.xml", b"<worksheet>", chunks))
     table("far apart.xlsx", book_of_cells_far_apart(5000))
-    terabytes = (10**12, 10)
-    table("claims.npz", zipped({"values.npy": npy_header(terabytes) + bytes(80)}))
+    table("claims.npz", zipped({"values.npy": npy_header((10**12, 10)) + bytes(80)}))
     table("item.npz", zipped({"values.npy": npy_header((1, 1), "<U2000000000") + bytes(80)}))
     table("overflow.npz", zipped({"values.npy": npy_header((2**32, 2**32)) + bytes(80)}))
     table("negative.npz", zipped({"values.npy": npy_header((-1, 1)) + bytes(80)}))
@@ -220,8 +217,8 @@ def test_no_bomb_takes_more_than_it_may(bombs):
 def test_what_packs_well_and_is_small_is_read(tmp_path):
     np.savez_compressed(tmp_path / "t.npz", values=np.zeros((10_000, 5)))
     packed_again(tmp_path / "t.csv.gz", b"a,b\n", b"1,2\n" * 1000, 5)
-    assert read_table(tmp_path / "t.npz").values.shape == (10_000, 5)
-    assert read_table(tmp_path / "t.csv.gz").values.shape == (5000, 2)
+    assert tw.problems.read_table(tmp_path / "t.npz").values.shape == (10_000, 5)
+    assert tw.problems.read_table(tmp_path / "t.csv.gz").values.shape == (5000, 2)
 
 
 def test_a_larger_file_may_unpack_to_more():
@@ -237,7 +234,7 @@ def test_a_graph_of_too_much_text_is_refused(name, tmp_path, monkeypatch):
         InvalidInput,
         match=r"has 2 MB; GraphML and GML are read up to 1 MB, edge lists in CSV of any size\.",
     ):
-        read_graph(tmp_path / name)
+        tw.problems.read_graph(tmp_path / name)
 
 
 # --- states of another hand -----------------------------------------------------------------------
@@ -285,8 +282,7 @@ def closed(manifest: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     line = json.dumps([manifest, kinds], separators=(",", ":"))
     for i, name in enumerate(arrays):
         line = line.replace(f'"array":"{name}"', f'"array":"a{i}"')
-    body = b"".join(array.tobytes() for array in arrays.values())
-    return sealed(line.encode() + b"\n" + body)
+    return sealed(line.encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values()))
 
 
 def home(fields: dict[str, Any], name: str) -> dict[str, Any]:

@@ -18,11 +18,9 @@ from tidewolf.cli import main
 from tidewolf.core.arrays import LARGEST_COUNT, as_array, as_count, as_number, as_point
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.experiments import RunFolder, load
 from tidewolf.experiments.jobs import on_processes, plan_sweep, serial
 from tidewolf.experiments.sweep import sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
-from tidewolf.sets import Box, FlowPolytope, Simplex
 
 LONG = (2**53 + 1, 2**60 + 3, 2**63 - 1)
 ABSURD = 99999999999999999999
@@ -68,8 +66,8 @@ def test_a_long_seed_goes_through_a_run_folder_and_back(here):
         f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = '
         '"adversarial"\n'
     )
-    RunFolder.create(here / "out", load("x.toml").resolved()).play()
-    folder = RunFolder.open(here / "out")
+    tw.experiments.RunFolder.create(here / "out", tw.experiments.load("x.toml").resolved()).play()
+    folder = tw.experiments.RunFolder.open(here / "out")
     found = folder.play()
     folder.write_rounds(found)
     folder.write_summary(found)
@@ -87,13 +85,12 @@ def test_long_numbers_go_through_a_sweep_and_back(here):
         f'seeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = "adversarial"\n'
         f"[sweep]\nhorizons = [6]\nblock = [{2**53 + 1}, 2]\n"
     )
-    plan = plan_sweep(load("sweep.toml"))
+    plan = plan_sweep(tw.experiments.load("sweep.toml"))
     sweep(plan, here / "out", engine=serial())
     table = parquet.read_table(here / "out" / "results.parquet")
     assert sorted(set(table["seed"].to_pylist())) == sorted(LONG)
     assert sorted(set(table["knob_block"].to_pylist())) == [2, 2**53 + 1]
-    again = sweep(plan, here / "out", engine=serial())
-    assert {row["seed"] for row in again.rows} == set(LONG)
+    assert {row["seed"] for row in sweep(plan, here / "out", engine=serial()).rows} == set(LONG)
 
 
 # --- absurd ones ----------------------------------------------------------------------------------
@@ -119,8 +116,8 @@ def test_absurd_numbers_are_refused_in_the_shell(line, here, capsys):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: tw.LyapunovDescent(Simplex(3), horizon=10**20),
-        lambda: Simplex(10**12),
+        lambda: tw.LyapunovDescent(tw.sets.Simplex(3), horizon=10**20),
+        lambda: tw.sets.Simplex(10**12),
         lambda: tw.sets.CappedSimplex(10**12, 0.5),
         lambda: tw.sets.BoundedPSD(10**6, 1.0),
         lambda: tw.sets.NuclearBall((10**6, 10**6), 1.0),
@@ -149,7 +146,7 @@ def test_memory_that_is_not_there_is_a_sentence(here, capsys, monkeypatch):
 # --- masks ----------------------------------------------------------------------------------------
 
 MASKED = np.ma.array([0.2, 0.3, 0.5], mask=[False, True, False])
-DESCENT = tw.LyapunovDescent(Simplex(3), horizon=9)
+DESCENT = tw.LyapunovDescent(tw.sets.Simplex(3), horizon=9)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ DESCENT = tw.LyapunovDescent(Simplex(3), horizon=9)
         lambda: Affine(MASKED[None, :], [1.0]),
         lambda: tw.sets.VertexHull([MASKED, MASKED]),
         lambda: tw.Stream(Linear(np.ones((2, 3))), seen=np.ma.array([True, False])),
-        lambda: Simplex(3).lmo(MASKED),
+        lambda: tw.sets.Simplex(3).lmo(MASKED),
         lambda: DESCENT.update(DESCENT.start(), FirstOrder(MASKED, 0.0, np.zeros(3), 1.0, 0.0, 1)),
         lambda: tw.Session(DESCENT).observe(loss_gradient=MASKED, constraint_value=0.0),
     ],
@@ -176,7 +173,7 @@ def test_a_masked_array_is_refused(use):
 # --- negative capacities --------------------------------------------------------------------------
 
 EDGES = [("a", "b"), ("b", "d"), ("a", "c"), ("c", "d")]
-FLOW = FlowPolytope.from_edges(EDGES, source="a", target="d")
+FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="a", target="d")
 
 
 def stream_of(capacities, shape=(4,)):
@@ -215,7 +212,7 @@ def test_a_set_with_negative_points_may_have_them():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tw.run(
-            tw.LyapunovDescent(Box(-np.ones(3), np.ones(3)), horizon=2),
+            tw.LyapunovDescent(tw.sets.Box(-np.ones(3), np.ones(3)), horizon=2),
             stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)),
         )
 
@@ -231,7 +228,7 @@ def test_a_table_names_the_line_and_the_column(here, capsys):
         '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\ncosts = '
         '"costs.csv"\ncapacities = "capacities.csv"\n'
     )
-    experiment = load("x.toml")
+    experiment = tw.experiments.load("x.toml")
     with pytest.warns(NegativeCapacity, match=r'capacities\.csv, line 3, column "c > d": .*-0\.5'):
         experiment.problem(0)
     with warnings.catch_warnings():

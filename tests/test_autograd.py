@@ -12,7 +12,6 @@ import tidewolf as tw
 from streams import require_equal
 from tidewolf.core import errors
 from tidewolf.functions import Linear, LogWealth, Quadratic, from_jax, from_torch
-from tidewolf.testing import check_function
 
 RNG = np.random.default_rng(0)
 ROUNDS, N = 7, 4
@@ -52,8 +51,7 @@ def test_they_equal_built_in_functions(make):
     points = [RNG.dirichlet(np.ones(N)) for _ in range(3)]
     require_equal(make(lambda x, c: c @ x, N, data=C), Linear(C), points)
     require_equal(make(quadratic, N, data=(P, C, R)), Quadratic(P, C, R), points)
-    wealth = make(lambda x, r: -log(make)(r @ x), N, data=RETURNS)
-    require_equal(wealth, LogWealth(RETURNS), points)
+    require_equal(make(lambda x, r: -log(make)(r @ x), N, data=RETURNS), LogWealth(RETURNS), points)
     square = Quadratic(2.0 * np.eye(N), np.zeros((ROUNDS, N)), np.arange(float(ROUNDS)))
     require_equal(make(lambda t, x: (x * x).sum() + t, N, rounds=ROUNDS), square, points)
     one = make(lambda x: (x * x).sum(), N)
@@ -71,7 +69,7 @@ def test_they_pass_the_checks_of_functions(make):
         make(lambda x, label, c: (1 - 2 * label) * (c @ x), N, data=(LABELS, C)),
     ]
     for f in batches:
-        check_function(f)
+        tw.testing.check_function(f)
 
 
 def test_untraceable_callables_are_computed_one_by_one(make):

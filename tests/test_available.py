@@ -10,7 +10,7 @@ import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.methods.available import entries_out
-from tidewolf.storage.feedback import decode_info, encode_info
+from tidewolf.storage.journal import decode_info, encode_info
 
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
 FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
@@ -107,8 +107,7 @@ def test_what_is_played_is_a_member_without_the_entries_that_are_out(K, which, s
 @given(seed=st.integers(0, 99), K=st.sampled_from((FLOWS, MANY)), late=st.booleans())
 @settings(max_examples=8)
 def test_nonnegative_sets_refuse_only_what_no_member_does(seed, K, late):
-    rng = np.random.default_rng(seed)
-    out = np.flatnonzero(rng.random(K.shape[0]) < 0.4).tolist()
+    out = np.flatnonzero(np.random.default_rng(seed).random(K.shape[0]) < 0.4).tolist()
     learner = tw.LyapunovDescent(K)
     state = learner.start()
     if late:
@@ -183,8 +182,7 @@ def test_only_calls_that_are_needed_are_made_and_counted():
 
 
 def test_advice_that_uses_what_is_out_sleeps():
-    K = tw.sets.Simplex(3)
-    learner = tw.Ensemble(K, experts=["a", "b"])
+    learner = tw.Ensemble(tw.sets.Simplex(3), experts=["a", "b"])
     advice = {"a": [0.5, 0.5, 0.0], "b": [0.0, 0.5, 0.5]}
     told = learner.with_info(learner.start(), tw.RoundInfo(advice=advice, unavailable=[2]))
     assert told.upcoming.points[-2] is not None

@@ -20,9 +20,7 @@ from servers import PATIENCE
 from serving import SIMPLEX
 from tidewolf.cli import main
 from tidewolf.core.errors import AlreadyThere, BrokenFile, CheckpointError, TidewolfError
-from tidewolf.storage import copies
-from tidewolf.storage.copies import backup, restore
-from tidewolf.storage.session_store import Round, SessionStore
+from tidewolf.storage import copies, session_store
 
 
 def seen(name: str, t: int) -> dict[str, Any]:
@@ -164,15 +162,15 @@ def test_refusals_are_one_sentence(served, tmp_path, capsys):
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 
 
-def store_at(where: str | Path) -> AbstractContextManager[SessionStore]:
-    return closing(SessionStore.open(where, commit_within=0.0))
+def store_at(where: str | Path) -> AbstractContextManager[session_store.SessionStore]:
+    return closing(session_store.SessionStore.open(where, commit_within=0.0))
 
 
-def opened(store: SessionStore, name: str) -> tw.Session[Any]:
+def opened(store: session_store.SessionStore, name: str) -> tw.Session[Any]:
     return tw.Session.open(store, LEARNER, name=name)
 
 
-def play(store: SessionStore, name: str, told: list[bool]) -> None:
+def play(store: session_store.SessionStore, name: str, told: list[bool]) -> None:
     """A session whose rounds were decided, and observed where that is told."""
     store.create(name, f"what {name} is", "{}").result()
     session = opened(store, name)
@@ -180,17 +178,17 @@ def play(store: SessionStore, name: str, told: list[bool]) -> None:
         session.play(round=t)
         if is_told:
             session.observe(round=t, **seen(name, t))
-        store.note(name, Round(t + 1, float(t), 0.5, None, bytes([t % 256])))
+        store.note(name, session_store.Round(t + 1, float(t), 0.5, None, bytes([t % 256])))
     store.audit("somebody", name, "put", "to see")
     store.flushed(name).result()
 
 
-def tell(store: SessionStore, session: tw.Session[Any], t: int) -> None:
+def tell(store: session_store.SessionStore, session: tw.Session[Any], t: int) -> None:
     session.observe(round=t, **seen("a", t))
     store.flushed("a").result()
 
 
-def everything(store: SessionStore, name: str) -> Any:
+def everything(store: session_store.SessionStore, name: str) -> Any:
     """All that can be asked of a session."""
     session = opened(store, name)
     info = store.info(name)
@@ -211,10 +209,10 @@ def test_a_copy_has_everything(tmp_path_factory, histories, at_once):
         with store_at(folder / "first") as store:
             for name, told in zip(names, histories, strict=True):
                 play(store, name, told)
-            assert backup(folder / "first", folder / "copy") == len(names)
+            assert copies.backup(folder / "first", folder / "copy") == len(names)
             before = [everything(store, name) for name in names]
             audit = store.entries()
-        assert restore(folder / "copy", folder / "second") == len(names)
+        assert copies.restore(folder / "copy", folder / "second") == len(names)
         with store_at(folder / "second") as store:
             assert [everything(store, name) for name in names] == before
             assert store.entries()[: len(audit)] == audit
@@ -225,13 +223,13 @@ def test_all_are_restored_or_none(tmp_path):
     with store_at(tmp_path / "first") as store:
         for name in "abc":
             play(store, name, [True] * 3)
-        backup(tmp_path / "first", tmp_path / "copy")
+        copies.backup(tmp_path / "first", tmp_path / "copy")
         store.delete("a").result()
         with pytest.raises(AlreadyThere, match=r"There is a session called 'b' already: --replace"):
-            restore(tmp_path / "copy", tmp_path / "first")
+            copies.restore(tmp_path / "copy", tmp_path / "first")
         assert [info.name for info in store.infos()] == ["b", "c"]
         done = []
-        restore(
+        copies.restore(
             tmp_path / "copy", tmp_path / "first", ["a"], progress=lambda *both: done.append(both)
         )
         assert [info.name for info in store.infos()] == ["a", "b", "c"]
@@ -242,11 +240,10 @@ def test_all_are_restored_or_none(tmp_path):
 def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, keep):
     with store_at(tmp_path / "first") as store:
         play(store, "a", [True] * 5)
-    backup(tmp_path / "first", tmp_path / "copy")
-    whole = (tmp_path / "copy").read_bytes()
-    (tmp_path / "cut").write_bytes(whole[:keep])
+    copies.backup(tmp_path / "first", tmp_path / "copy")
+    (tmp_path / "cut").write_bytes((tmp_path / "copy").read_bytes()[:keep])
     with pytest.raises((BrokenFile, CheckpointError)):
-        restore(tmp_path / "cut", tmp_path / "second")
+        copies.restore(tmp_path / "cut", tmp_path / "second")
     with store_at(tmp_path / "second") as store:
         assert store.count() == 0
 
@@ -255,13 +252,13 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
     with store_at(tmp_path / "first") as store:
         play(store, "a", [True] * 5)
     with pytest.raises(TidewolfError, match="already"):
-        backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
+        copies.backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
 
     def stop(*_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        backup(tmp_path / "first", tmp_path / "copy", progress=stop)
+        copies.backup(tmp_path / "first", tmp_path / "copy", progress=stop)
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
@@ -270,19 +267,19 @@ def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
         for name in "ab":
             play(store, name, [True, False, True, True, False])
         before = [everything(store, name) for name in "ab"]
-        backup(tmp_path / "first", tmp_path / "copy")
-    assert restore(tmp_path / "copy", postgres_url) == 2
+        copies.backup(tmp_path / "first", tmp_path / "copy")
+    assert copies.restore(tmp_path / "copy", postgres_url) == 2
     with store_at(postgres_url) as store:
         assert [everything(store, name) for name in "ab"] == before
         session = opened(store, "a")
         tell(store, session, 1)
-        assert restore(tmp_path / "copy", postgres_url, ["a"], replace=True) == 1
+        assert copies.restore(tmp_path / "copy", postgres_url, ["a"], replace=True) == 1
         with pytest.raises(CheckpointError):
             tell(store, session, 4)
         store.let_go("a")
         assert everything(store, "a") == before[0]
-        assert backup(postgres_url, tmp_path / "again") == 2
-    assert restore(tmp_path / "again", tmp_path / "second") == 2
+        assert copies.backup(postgres_url, tmp_path / "again") == 2
+    assert copies.restore(tmp_path / "again", tmp_path / "second") == 2
     with store_at(tmp_path / "second") as store:
         assert [everything(store, name) for name in "ab"] == before
 
@@ -290,14 +287,12 @@ def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
 def test_databases_and_copies_are_for_their_owner_alone(tmp_path):
     before = os.umask(0o022)
     try:
-        with closing(SessionStore.open(tmp_path / "data")) as store:
+        with closing(session_store.SessionStore.open(tmp_path / "data")) as store:
             store.create("one", "{}").result()
-            backup(tmp_path / "data", tmp_path / "copy.db")
-            learner = tw.LyapunovDescent(tw.sets.Simplex(2))
-            tw.Session.open(tmp_path / "own.db", learner).close()
+            copies.backup(tmp_path / "data", tmp_path / "copy.db")
+            tw.Session.open(tmp_path / "own.db", tw.LyapunovDescent(tw.sets.Simplex(2))).close()
             made = [path for path in tmp_path.rglob("*") if path.is_file()]
     finally:
         os.umask(before)
-    names = {path.name for path in made}
-    assert {"tidewolf.db", "copy.db", "own.db"} <= names
+    assert {"tidewolf.db", "copy.db", "own.db"} <= {path.name for path in made}
     assert {path.stat().st_mode & 0o777 for path in made if path.exists()} == {0o600}

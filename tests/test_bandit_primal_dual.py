@@ -15,9 +15,7 @@ import theorems
 import tidewolf as tw
 from covering import few, thinned
 from theorems import DIAMOND, SETS, SIZES, hostile
-from tidewolf.core import errors
-from tidewolf.core.feedback import Bandit
-from tidewolf.core.randomness import gaussian_rows
+from tidewolf.core import errors, feedback, randomness
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.bandit_primal_dual import (
     BanditPrimalDual,
@@ -26,7 +24,6 @@ from tidewolf.learners.bandit_primal_dual import (
     directions,
     explorable_from,
 )
-from tidewolf.projection import ActiveSet, afp_paper
 from tidewolf.sets import Box, L2Ball, Shrunk, Simplex
 
 FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
@@ -157,7 +154,7 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
     state = learner.start()
     for t in range(90):
         loss, breach = growth[t] * rng.uniform(-1.0, 1.0, 2)
-        state = learner.update(state, Bandit(np.array([loss]), np.array([abs(breach)])))
+        state = learner.update(state, feedback.Bandit(np.array([loss]), np.array([abs(breach)])))
         x = learner.act(state)
         assert np.isfinite(x).all()
         assert K.infeasibility(x) <= 1e-5
@@ -174,14 +171,14 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     n, r, R = K.dimension, K.inner_radius, K.radius
     mu = min(math.sqrt(n * r / R) / T**0.25 * R, r / 2)
     shrunk = Shrunk(K, 1 - mu / r)
-    active, y, lam, points = ActiveSet.start(shrunk), K.center, 0.0, []
+    active, y, lam, points = tw.projection.ActiveSet.start(shrunk), K.center, 0.0, []
     oracle_budget, S, seen_f, seen_g = 0.0, 0.0, [], [0.0]
     last: tuple[list[float], list[float]] = ([], [])
     for first in range(0, T, b):
         M_f, M_g = (max(seen_f) - min(seen_f)) / 2 if seen_f else 1.0, max(seen_g)
         d, fs, gs = np.zeros(K.shape), [], []
         for t in range(first, min(first + b, T)):
-            u = K.tangent(gaussian_rows(seed, "exploration", t, 1, len(K.center))[0])
+            u = K.tangent(randomness.gaussian_rows(seed, "exploration", t, 1, len(K.center))[0])
             u = u / math.sqrt(u @ u)
             points.append(active.x + mu * u)
             f = float(stream.losses.C[t] @ points[-1])
@@ -234,7 +231,7 @@ def naive_theorem(
     for first in range(0, T, b):
         grad_x, grad_lam = np.zeros(K.shape), 0.0
         for t in range(first, min(first + b, T)):
-            u = K.tangent(gaussian_rows(0, "exploration", t, 1, len(x))[0])
+            u = K.tangent(randomness.gaussian_rows(0, "exploration", t, 1, len(x))[0])
             u = u / math.sqrt(u @ u)
             z = x + mu * u
             points.append(z)
@@ -244,7 +241,7 @@ def naive_theorem(
         y = y - eta * grad_x
         y = K.center + (y - K.center) * min(1.0, R / np.linalg.norm(y - K.center))
         lam = max(0.0, lam + eta * grad_lam)
-        x, y, _, _ = afp_paper(shrunk, y, x, tol=tol)
+        x, y, _, _ = tw.projection.afp_paper(shrunk, y, x, tol=tol)
     return points
 
 
@@ -350,7 +347,7 @@ def test_it_learns_from_values_alone_and_keeps_a_limit():
 def test_bad_feedback_is_refused_and_named(losses, constraints, error, named):
     learner = BanditPrimalDual(DIAMOND, 50, block=4, loss_size=2.0, constraint_size=4.0)
     with pytest.raises(error, match=named):
-        learner.update(learner.start(), Bandit(losses, constraints))
+        learner.update(learner.start(), feedback.Bandit(losses, constraints))
     with pytest.raises(errors.InvalidInput, match="at most 4"):
         learner.acts(learner.start(), 9)
 

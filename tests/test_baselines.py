@@ -17,14 +17,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from polytopes import layered
-from tidewolf import sets
-from tidewolf.baselines import (
-    OnlineFrankWolfe,
-    ProjectedPrimalDual,
-    ProximalPenalty,
-    SinhaVaze,
-    WangWanZhang,
-)
+from tidewolf import baselines, sets
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Chain, Linear, Quadratic
@@ -125,7 +118,7 @@ def test_no_member_is_nearer_and_the_answer_depends_on_the_question_alone(K):
 
 
 def test_a_rival_that_has_played_can_be_copied_and_sent():
-    learner, stream = SinhaVaze(FlowPolytope.examples()[0]), hostile_stream(DIAMOND, 5, 0)
+    learner, stream = baselines.SinhaVaze(FlowPolytope.examples()[0]), hostile_stream(DIAMOND, 5, 0)
     played = tw.run(learner, stream)
     for again in (copy.deepcopy(learner), pickle.loads(pickle.dumps(learner))):
         assert again == learner
@@ -135,7 +128,13 @@ def test_a_rival_that_has_played_can_be_copied_and_sent():
 # --- the other rivals -----------------------------------------------------------------------------
 
 DIAMOND = FlowPolytope.examples()[0]
-SWEPT = [OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, SinhaVaze, WangWanZhang]
+SWEPT = [
+    baselines.OnlineFrankWolfe,
+    baselines.ProjectedPrimalDual,
+    baselines.ProximalPenalty,
+    baselines.SinhaVaze,
+    baselines.WangWanZhang,
+]
 
 
 def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
@@ -195,18 +194,18 @@ def test_frank_wolfe_rivals_agree_with_their_formulas_written_plainly(K, seed):
             return 1.0, caution / 2 * G_f / G_g
 
         for learner, weigh in (
-            (WangWanZhang(K, horizon=T, caution=caution), weights),
-            (OnlineFrankWolfe(K, horizon=T, caution=caution), prices),
-            (OnlineFrankWolfe.blind(K, horizon=T), lambda G_f, G_g, Q: (1.0, 0.0)),
+            (baselines.WangWanZhang(K, horizon=T, caution=caution), weights),
+            (baselines.OnlineFrankWolfe(K, horizon=T, caution=caution), prices),
+            (baselines.OnlineFrankWolfe.blind(K, horizon=T), lambda G_f, G_g, Q: (1.0, 0.0)),
         ):
             plain, bound = naive_frank_wolfe(K, stream, weigh)
             np.testing.assert_allclose(actions(learner, stream), plain, atol=1e-9)
-            if isinstance(learner, OnlineFrankWolfe):
+            if isinstance(learner, baselines.OnlineFrankWolfe):
                 found = learner.bound(tw.run(learner, stream))
                 assert found.regret == pytest.approx(bound, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", [OnlineFrankWolfe, WangWanZhang])
+@pytest.mark.parametrize("kind", [baselines.OnlineFrankWolfe, baselines.WangWanZhang])
 def test_frank_wolfe_rivals_make_one_call_a_round(kind):
     run = tw.run(kind(DIAMOND, horizon=50), hostile_stream(DIAMOND, 60, 1))
     first = int(np.flatnonzero(run.calls)[0])
@@ -231,7 +230,7 @@ def naive_primal_dual(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
 @pytest.mark.parametrize(("K", "caution"), [(DIAMOND, 1.0), (DIAMOND, 300.0), (Simplex(4), 10.0)])
 def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 80, 2)
-    ours = actions(ProjectedPrimalDual(K, horizon=80, caution=caution), stream)
+    ours = actions(baselines.ProjectedPrimalDual(K, horizon=80, caution=caution), stream)
     np.testing.assert_allclose(ours, naive_primal_dual(K, stream, caution), atol=1e-6)
 
 
@@ -262,7 +261,7 @@ BOX = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
 @pytest.mark.parametrize(("K", "caution"), [(BOX, 1.0), (BOX, 100.0), (Simplex(4), 10.0)])
 def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 60, 2)
-    learner = ProximalPenalty(K, horizon=60, caution=caution)
+    learner = baselines.ProximalPenalty(K, horizon=60, caution=caution)
     ours, plain = actions(learner, stream), naive_proximal_penalty(K, stream, caution)
     np.testing.assert_allclose(ours, plain, atol=1e-4 * K.radius)
     slopes = [np.linalg.norm(slopes_at(K, stream, t, x)[1]) for t, x in enumerate(ours)]
@@ -271,20 +270,20 @@ def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution)
 
 
 def test_published_settings():
-    assert SinhaVaze.published(Simplex(3), horizon=100).caution == pytest.approx(0.1)
-    assert WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
-    steps = ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
+    assert baselines.SinhaVaze.published(Simplex(3), horizon=100).caution == pytest.approx(0.1)
+    assert baselines.WangWanZhang.published(DIAMOND, horizon=16).caution == pytest.approx(16**-0.75)
+    steps = baselines.ProjectedPrimalDual.published(DIAMOND, horizon=10_000)._steps(10_000)
     assert (steps.nu, steps.eta) == pytest.approx((0.01, 0.01 / math.sqrt(2)))
     assert steps.theta == pytest.approx(0.01 / math.sqrt(2), rel=0.01)
-    plain = ProximalPenalty(DIAMOND, horizon=9, caution=10.0)
-    assert ProximalPenalty.published(DIAMOND, horizon=9) == plain
-    assert OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
+    plain = baselines.ProximalPenalty(DIAMOND, horizon=9, caution=10.0)
+    assert baselines.ProximalPenalty.published(DIAMOND, horizon=9) == plain
+    assert baselines.OnlineFrankWolfe.blind(DIAMOND).caution == 0.0
 
 
 @pytest.mark.parametrize("kind", SWEPT)
 def test_caution_moves_violation_down_and_losses_up(kind):
     problem = tw.problems.routing(rounds=200)
-    cautions = (10.0, 1000.0) if kind is ProximalPenalty else (0.1, 10.0)
+    cautions = (10.0, 1000.0) if kind is baselines.ProximalPenalty else (0.1, 10.0)
     bold, careful = (
         tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions
     )

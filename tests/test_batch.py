@@ -8,16 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf import baselines, learners
 from tidewolf.core.errors import TidewolfError, WrongShape, WrongType
 from tidewolf.functions import Affine, Capacity, Custom, Linear, Max, Unlimited
 from tidewolf.report.page import learner_notes
-from tidewolf.sets import Simplex
 
-K, T = Simplex(4), 24
+K, T = tw.sets.Simplex(4), 24
 EVERY = [
     learner
-    for kind in {**learners.every(), **baselines.every()}.values()
+    for kind in {**tw.learners.every(), **tw.baselines.every()}.values()
     for learner in kind.examples(K, 12)
 ]
 each_learner = pytest.mark.parametrize(
@@ -132,8 +130,7 @@ def test_a_stream_says_what_is_known_before_each_round():
         assert set(known.advice) == ({"good"} if t % 3 == 0 else {"good", "bad"})
         assert known == tw.RoundInfo(*known[:5])
     C, A = arrays(0)
-    plain = tw.Stream(Linear(C), Affine(A, np.ones(T)))
-    assert plain.info(3) is None
+    assert tw.Stream(Linear(C), Affine(A, np.ones(T))).info(3) is None
     for t in (-1, T, 1.5, None, "0"):
         with pytest.raises(TidewolfError):
             stream.info(t)

@@ -117,8 +117,7 @@ def test_sessions_observe_spend_and_resume(tmp_path) -> None:  # type: ignore[no
                 session = tw.Session.open(tmp_path / f"{len(experts)}.db", learner)
             np.testing.assert_allclose(session.play(), run.decisions.points[t], atol=1e-9)
             spend = {"usd": given.budgets["usd"].A[t]}
-            limits = given.constraints.c[t]
-            session.observe(costs=given.losses.C[t], capacities=limits, spend=spend)
+            session.observe(costs=given.losses.C[t], capacities=given.constraints.c[t], spend=spend)
         assert session.state.budgets.net == pytest.approx(run.budgets["usd"].net)
         assert len(run.budgets["usd"].windows) == 6
         session.close()
@@ -140,8 +139,7 @@ def test_runs_are_saved_in_the_middle() -> None:
 
 def test_a_plan_follows_the_clock() -> None:
     """A round of a minute plans a minute's share of a day, whatever the number of rounds."""
-    learner = tw.Ensemble(K, budgets=[tw.Budget("usd", total=1440.0, per="1d")])
-    session = tw.Session(learner)
+    session = tw.Session(tw.Ensemble(K, budgets=[tw.Budget("usd", total=1440.0, per="1d")]))
     for minute in (0, 1, 2, 4):
         session.play(time=60.0 * minute)
         session.observe(costs=np.ones(4), spend={"usd": np.zeros(4)})

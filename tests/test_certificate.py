@@ -14,18 +14,15 @@ import tidewolf as tw
 from covering import few, thinned
 from hostile_runs import exceeded
 from pairs import takes
-from tidewolf import baselines, learners
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation.certificate import CertificateCheck
 from tidewolf.functions import Affine, Capacity, Linear, Quadratic
-from tidewolf.methods.base import Bound
-from tidewolf.methods.certificate import MOST_CALLS
+from tidewolf.methods import base, certificate
 from tidewolf.methods.steps import saddle
 from tidewolf.problems.adversarial import COMMON
-from tidewolf.projection import ActiveSet
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, Translated, VertexHull
 
-EVERY = {**learners.every(), **baselines.every()}
+EVERY = {**tw.learners.every(), **tw.baselines.every()}
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 SETS = {"simplex": Simplex(6), "box": Box([-1.0, 0.0], [1.0, 3.0]), "flow": DIAMOND}
@@ -128,7 +125,7 @@ def undamped(self: Any, *step: Any) -> Any:
     return y, sums._replace(lam=self.lam + steps.nu * block.violation / size)
 
 
-NEAREST = ActiveSet.nearest
+NEAREST = tw.projection.ActiveSet.nearest
 
 
 @pytest.fixture
@@ -189,7 +186,7 @@ def test_a_step_of_the_wrong_sign_breaks_the_regret_bound(kind, monkeypatch, unc
 )
 @pytest.mark.parametrize("kind", few(1, COMMON))
 def test_a_wrong_projection_is_seen(kind, spoilt, seen, unseen, monkeypatch, uncompiled):
-    monkeypatch.setattr(ActiveSet, "nearest", spoilt)
+    monkeypatch.setattr(tw.projection.ActiveSet, "nearest", spoilt)
     few_calls = {"calls_per_round": 0.2, "tolerance": 1e-9} if spoilt is greedy else {}
     learner = tw.LyapunovDescent(Simplex(6), horizon=200, **few_calls)
     found = failed(learner, stream(kind, Simplex(6), 200))
@@ -244,14 +241,14 @@ def test_bounds_are_decided_by_what_is_known_of_the_best_point(monkeypatch):
     saddle = made("PrimalDual", K, 200)
     assert verdict(saddle, best.point, best.lower - 1e4, best.upper + 1e4, True) is None
     assert verdict(saddle, best.point, best.lower - 1e4, best.upper - 1e4, True) is False
-    monkeypatch.setattr(tw.LyapunovDescent, "bound", lambda self, record: Bound(None, 0.0))
+    monkeypatch.setattr(tw.LyapunovDescent, "bound", lambda self, record: base.Bound(None, 0.0))
     learner = tw.LyapunovDescent(K, horizon=200)
     assert verdict(learner, best.point, best.lower, best.upper, True) is False
     assert verdict(learner, None, best.lower, math.inf, None) is None
 
 
 def test_bounds_that_hold_on_average_are_shown_and_not_judged(monkeypatch):
-    monkeypatch.setattr(tw.BanditPrimalDual, "bound", lambda self, record: Bound(-1e9, 0.0))
+    monkeypatch.setattr(tw.BanditPrimalDual, "bound", lambda self, record: base.Bound(-1e9, 0.0))
     learner = made("BanditPrimalDual", Simplex(4), 50)
     found = tw.run(learner, stream("opposing", Simplex(4), 50)).certificate
     assert (found.holds, found.regret.bound) == (True, -1e9)
@@ -319,7 +316,7 @@ def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monk
     assert before >= run.oracle_calls
     assert run.certificate is run.certificate
     assert run.seconds == seconds
-    most = len(run.audit.sample) + 2 + MOST_CALLS
+    most = len(run.audit.sample) + 2 + certificate.MOST_CALLS
     assert len(run.audit.sample) <= len(asked) - before <= most
 
 

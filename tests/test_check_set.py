@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 
 from failing import assert_fails
-from tidewolf.core.errors import CheckFailed
-from tidewolf.core.jit import kernel
+from tidewolf.core import errors, jit, vertices
 from tidewolf.core.oracle import Answer
-from tidewolf.core.vertices import Dense, Sparse
-from tidewolf.sets import ConvexSet, Factors, LpBall, Projectable, Simplex, SimplexProduct
-from tidewolf.sets.base import Compiled, LinearDescription, Polyhedral, Relaxable
-from tidewolf.testing import check_set
-from tidewolf.testing.checks import checks_of
-from tidewolf.testing.sets import SetChecks
+from tidewolf.sets import ConvexSet, Factors, LpBall, Projectable, Simplex, SimplexProduct, base
+from tidewolf.testing import check_set, checks, sets
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,7 +48,7 @@ def first_is_one(d):
     return Shares.lmo(None, d)
 
 
-class Inflated(Sparse):
+class Inflated(vertices.Sparse):
     @staticmethod
     def of(point):
         return Inflated(point.shape, np.arange(point.size, dtype=np.int32), np.array(point))
@@ -62,19 +57,19 @@ class Inflated(Sparse):
         return 2 * super().inner(direction)
 
 
-class CompiledFirstEntry(Shares, Compiled):
+class CompiledFirstEntry(Shares, base.Compiled):
     kernel_data, max_nonzeros = np.zeros(1), 1
 
-    @kernel
+    @jit.kernel
     def oracle(d, kernel_data, indices, values):
         indices[0], values[0] = 0, 1.0
         return 1
 
     def answer(self, direction, warm=None):
-        return Answer(Sparse.of(self.lmo(direction)))
+        return Answer(vertices.Sparse.of(self.lmo(direction)))
 
     def atom(self, point):
-        return Sparse.of(point)
+        return vertices.Sparse.of(point)
 
 
 @dataclass(frozen=True)
@@ -121,9 +116,9 @@ def negative_part(K, x):
 
 
 CALLS = itertools.count()
-DESCRIBED = LinearDescription(np.zeros(3), np.ones(3))
-NOTHING = LinearDescription(np.zeros(3), np.zeros(3), A_eq=np.ones((1, 3)), b_eq=np.ones(1))
-CAPABILITIES = {"project": Projectable, "description": Polyhedral, "relax": Relaxable}
+DESCRIBED = base.LinearDescription(np.zeros(3), np.ones(3))
+NOTHING = base.LinearDescription(np.zeros(3), np.zeros(3), A_eq=np.ones((1, 3)), b_eq=np.ones(1))
+CAPABILITIES = {"project": Projectable, "description": base.Polyhedral, "relax": base.Relaxable}
 BROKEN = {
     "warm starts do no harm: float64": {
         "answer": lambda K, d, warm=None: cold(K, d)._replace(error=np.float64(0.0))
@@ -137,7 +132,7 @@ BROKEN = {
     "answers are members: (3, 1)": {"lmo": lambda K, d: first_is_one(d)[:, None]},
     "directions stay unchanged: lmo": {"lmo": lambda K, d: np.copyto(d, first_is_one(d)) or d},
     "directions stay unchanged: project": {"project": lambda K, y: y},
-    "directions stay unchanged: atom": {"atom": lambda K, x: Dense(x)},
+    "directions stay unchanged: atom": {"atom": lambda K, x: vertices.Dense(x)},
     "answers are members: then another answer": {
         "lmo": lambda K, d: np.roll(np.array([1.0, 0.0, 0.0]), next(CALLS) % 3)
     },
@@ -164,7 +159,7 @@ BROKEN = {
         "answer": lambda K, d, warm=None: Answer(Inflated.of(K.lmo(d))),
         "atom": lambda K, x: Inflated.of(x),
     },
-    "tables agree: atom": {"atom": lambda K, x: Dense(np.zeros(3))},
+    "tables agree: atom": {"atom": lambda K, x: vertices.Dense(np.zeros(3))},
     "answers match the linear program": {"description": lambda K: DESCRIBED},
     "answers match the linear program: nan": {"description": lambda K: NOTHING},
     "projections are nearest: nearer": {"project": along_the_ray},
@@ -197,7 +192,7 @@ def test_a_broken_set_fails_the_fitting_check(fails):
     changes = BROKEN[fails]
     capable = [kind for name, kind in CAPABILITIES.items() if name in changes]
     broken = type("Broken", (Shares, *capable), dict(changes))()
-    assert_fails(check_set, SetChecks, broken, fails)
+    assert_fails(check_set, sets.SetChecks, broken, fails)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +204,7 @@ def test_a_broken_set_fails_the_fitting_check(fails):
     ],
 )
 def test_a_broken_class_fails_the_fitting_check(kind, detail):
-    assert_fails(check_set, SetChecks, kind(), detail)
+    assert_fails(check_set, sets.SetChecks, kind(), detail)
 
 
 class Stumbles(Shares):
@@ -219,7 +214,7 @@ class Stumbles(Shares):
 
 def test_an_error_that_is_not_ours_is_told_as_the_law_it_stopped():
     kept = []
-    with pytest.raises(CheckFailed) as caught:
+    with pytest.raises(errors.CheckFailed) as caught:
         check_set(Stumbles(), on_pass=kept.append)
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
     assert kept == ["center is a member", "sizes make sense"]
@@ -244,8 +239,8 @@ HALF, SQRT2 = 0.5**0.5, 2**0.5
 )
 def test_wrong_factors_fail_the_check(monkeypatch, wrong):
     monkeypatch.setattr(Simplex, "factors", wrong, raising=False)
-    with pytest.raises(CheckFailed):
-        SetChecks(Simplex(2), 0).factors_make_the_set()
+    with pytest.raises(errors.CheckFailed):
+        sets.SetChecks(Simplex(2), 0).factors_make_the_set()
 
 
 def test_factors_with_a_tangent_across_them_or_without_their_projection_fail(monkeypatch):
@@ -253,10 +248,10 @@ def test_factors_with_a_tangent_across_them_or_without_their_projection_fail(mon
     monkeypatch.setattr(LpBall, "factors", told, raising=False)
     monkeypatch.setattr(SimplexProduct, "tangent", lambda self, d: d - d.mean())
     for K in (LpBall(1, p=3.0), SimplexProduct([2, 3])):
-        with pytest.raises(CheckFailed):
-            SetChecks(K, 0).factors_make_the_set()
+        with pytest.raises(errors.CheckFailed):
+            sets.SetChecks(K, 0).factors_make_the_set()
 
 
 def test_every_check_catches_something():
     caught = {fails.split(":")[0] for fails in BROKEN}
-    assert set(checks_of(SetChecks)) == caught | {"factors make the set"}
+    assert set(checks.checks_of(sets.SetChecks)) == caught | {"factors make the set"}

@@ -14,20 +14,9 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from test_archive import forged, sealed
-from tidewolf.baselines import SinhaVaze
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, errors, types
 from tidewolf.core.conforming import conforming
-from tidewolf.core.errors import (
-    BrokenFile,
-    CheckpointError,
-    InvalidInput,
-    NewerFormat,
-    NotSupported,
-    OtherSettings,
-)
 from tidewolf.core.randomness import generator
-from tidewolf.core.types import Array
-from tidewolf.learners import LyapunovDescent
 
 
 class Box(NamedTuple):
@@ -84,7 +73,7 @@ def test_arrays_of_another_library_return_to_it():
 
 def test_what_cannot_be_saved_is_named():
     for content, name in (({1, 2}, "A set"), ((1, lambda: 0), "A function")):
-        with pytest.raises(NotSupported, match=f"{name} cannot be saved"):
+        with pytest.raises(errors.NotSupported, match=f"{name} cannot be saved"):
             there_and_back(content)
 
 
@@ -98,7 +87,7 @@ def test_a_file_says_who_wrote_it():
 # --- files that are not what they should be -------------------------------------------------------
 
 
-LEARNER = LyapunovDescent(tw.sets.Simplex(3), horizon=9)
+LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3), horizon=9)
 SAVED = LEARNER.save(LEARNER.start())
 
 
@@ -108,7 +97,7 @@ BODIES = (b"", b"nonsense", b"PK\x05\x06" + 18 * b"\0")
 
 @pytest.mark.parametrize("data", [*HEADS, *map(sealed, BODIES)])
 def test_what_is_no_state_is_refused(data):
-    with pytest.raises(BrokenFile):
+    with pytest.raises(errors.BrokenFile):
         LEARNER.load(data)
 
 
@@ -117,29 +106,29 @@ def test_a_state_that_was_changed_cut_or_made_longer_is_refused(place, bit):
     changed = bytearray(SAVED)
     changed[place] ^= 1 << bit
     for data in (bytes(changed), SAVED[:place], SAVED + b"\0"):
-        with pytest.raises(BrokenFile):
+        with pytest.raises(errors.BrokenFile):
             LEARNER.load(data)
 
 
 def test_a_newer_file_is_refused():
-    with pytest.raises(NewerFormat, match="format 4; this tidewolf reads format 3"):
+    with pytest.raises(errors.NewerFormat, match="format 4; this tidewolf reads format 3"):
         LEARNER.load(SAVED.replace(b"state 3\n", b"state 4\n", 1))
-    with pytest.raises(NewerFormat, match="'hypergraph' is unknown here: install a newer"):
+    with pytest.raises(errors.NewerFormat, match="'hypergraph' is unknown here: install a newer"):
         LEARNER.load(forged(SAVED, lambda fields, _: fields["pool"].update(stored="hypergraph")))
 
 
 def test_a_file_of_other_settings_is_refused():
     for other in (
-        LyapunovDescent(tw.sets.Simplex(3), horizon=10),
-        LyapunovDescent(tw.sets.Simplex(3), horizon=9, caution=3.0),
-        LyapunovDescent(tw.sets.Simplex(4), horizon=9),
-        LyapunovDescent(tw.sets.Simplex(3, total=1 + 2**-52), horizon=9),
-        LyapunovDescent(tw.sets.Translated(tw.sets.Simplex(3), np.zeros(3)), horizon=9),
-        SinhaVaze(tw.sets.Simplex(3), horizon=9),
+        tw.LyapunovDescent(tw.sets.Simplex(3), horizon=10),
+        tw.LyapunovDescent(tw.sets.Simplex(3), horizon=9, caution=3.0),
+        tw.LyapunovDescent(tw.sets.Simplex(4), horizon=9),
+        tw.LyapunovDescent(tw.sets.Simplex(3, total=1 + 2**-52), horizon=9),
+        tw.LyapunovDescent(tw.sets.Translated(tw.sets.Simplex(3), np.zeros(3)), horizon=9),
+        tw.baselines.SinhaVaze(tw.sets.Simplex(3), horizon=9),
     ):
-        with pytest.raises(OtherSettings, match="LyapunovDescent"):
+        with pytest.raises(errors.OtherSettings, match="LyapunovDescent"):
             other.load(SAVED)
-    assert LyapunovDescent(tw.sets.Simplex(3, 1), 9.0).load(SAVED).t == 0
+    assert tw.LyapunovDescent(tw.sets.Simplex(3, 1), 9.0).load(SAVED).t == 0
 
 
 def test_names_of_nodes_are_no_settings():
@@ -147,7 +136,7 @@ def test_names_of_nodes_are_no_settings():
         tw.sets.FlowPolytope.from_edges([(a, b), (a, b)], source=a, target=b)
         for a, b in (("s", "t"), ("u", "v"))
     ]
-    first, second = (LyapunovDescent(K, horizon=5) for K in made)
+    first, second = (tw.LyapunovDescent(K, horizon=5) for K in made)
     assert second.load(first.save(first.start())).t == 0
 
 
@@ -157,9 +146,9 @@ def test_a_pickle_inside_is_never_opened():
             return os.abort, ()
 
     bomb = pickle.dumps(Bomb())
-    with pytest.raises(BrokenFile):
+    with pytest.raises(errors.BrokenFile):
         LEARNER.load(sealed(bomb))
-    with pytest.raises(BrokenFile, match="array of object"):
+    with pytest.raises(errors.BrokenFile, match="array of object"):
         LEARNER.load(sealed(b'[{},[["|O",[1]]]]\n' + bomb))
 
 
@@ -186,7 +175,7 @@ def test_randomness_is_the_same_on_every_machine():
 
 @pytest.mark.parametrize("key", [(-1, "a"), (1, "a", 1.5)])
 def test_bad_seeds_are_refused(key):
-    with pytest.raises(InvalidInput):
+    with pytest.raises(errors.InvalidInput):
         generator(*key)
 
 
@@ -201,7 +190,7 @@ class Clock(NamedTuple):
 
 
 class Member(NamedTuple):
-    x: Array
+    x: types.Array
     weight: float
     clock: Clock
 
@@ -290,8 +279,8 @@ def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began():
 
 
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path):
-    learner, pipe = LyapunovDescent(tw.sets.Simplex(2)), tmp_path / "pipe"
+    learner, pipe = tw.LyapunovDescent(tw.sets.Simplex(2)), tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path, "/dev/zero"):
-        with pytest.raises(CheckpointError, match="regular file"):
+        with pytest.raises(errors.CheckpointError, match="regular file"):
             tw.Session.load(path, learner)

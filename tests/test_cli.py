@@ -13,8 +13,7 @@ import pytest
 
 from covering import few
 from refused import refused_command
-from tidewolf import baselines, functions, learners, problems, sets
-from tidewolf.cli import main
+from tidewolf import baselines, cli, functions, learners, problems, sets
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
 
 PROGRAM = "import sys; from tidewolf.cli import main; sys.exit(main())"
@@ -37,7 +36,7 @@ def short(tmp_path):
 
 def test_a_run_prints_tables_of_80_columns_and_writes_a_page(short, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    assert main(short) == 0
+    assert cli.main(short) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert all(len(line.split()) >= 6 for line in lines if line.startswith("SinhaVaze "))
@@ -64,25 +63,24 @@ def test_a_usual_learner_that_refuses_the_problem_is_left_out_and_that_is_said(t
     """LogWealth is not defined outside the set, where DriftPlusPenalty looks."""
     asked = ["run", "portfolio", "--rounds", "20", "--out", str(tmp_path)]
     reason, page = "DriftPlusPenalty evaluates functions outside the set", tmp_path / "report.html"
-    assert main(asked) == 0
-    rows = " ".join(capsys.readouterr().out.split())
-    assert f"DriftPlusPenalty: left out. {reason}" in rows
+    assert cli.main(asked) == 0
+    assert f"DriftPlusPenalty: left out. {reason}" in " ".join(capsys.readouterr().out.split())
     assert "left out. DriftPlusPenalty evaluates" in page.read_text()
     page.unlink()
-    assert main(["resume", str(tmp_path), "--json"]) == 0
+    assert cli.main(["resume", str(tmp_path), "--json"]) == 0
     assert "left out. DriftPlusPenalty evaluates" in page.read_text()
     told, refusing = json.loads(capsys.readouterr().out), ["Resolve", "DriftPlusPenalty"]
     played = [name for name in BUILTIN_LEARNERS if name not in refusing]
     assert [run["learner"] for run in told["runs"]] == played
     assert list(told["left_out"]) == refusing
     # who is named and refuses is an error
-    assert main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2
+    assert cli.main([*asked, "--force", "--learner", "DriftPlusPenalty", "--quiet"]) == 2
     assert capsys.readouterr().err.startswith(reason)
 
 
 @pytest.mark.usefixtures("no_pages")
 def test_json_is_all_that_is_printed(short, capsys):
-    assert main([*short, "--json", "--learner", "LyapunovDescent", "--seed", "5"]) == 0
+    assert cli.main([*short, "--json", "--learner", "LyapunovDescent", "--seed", "5"]) == 0
     printed = capsys.readouterr()
     (record,) = json.loads(printed.out)["runs"]
     assert (printed.err, list(record)) == ("", KEYS)
@@ -90,7 +88,7 @@ def test_json_is_all_that_is_printed(short, capsys):
     assert record["regret"]["lower"] <= record["regret"]["upper"]
     assert record["calls_per_round"] == record["oracle_calls"] / 40
     assert set(record["bound"]) == {"regret", "violation"}
-    assert main([*short, "--quiet", "--learner", "SinhaVaze", "--force"]) == 0
+    assert cli.main([*short, "--quiet", "--learner", "SinhaVaze", "--force"]) == 0
     assert capsys.readouterr() == ("", "")
 
 
@@ -235,7 +233,7 @@ def mine(here, monkeypatch):
     ],
 )
 def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, capsys):
-    assert main(["check", f"{mine}:{member}"]) == 0
+    assert cli.main(["check", f"{mine}:{member}"]) == 0
     printed = capsys.readouterr()
     assert (printed.err, len(printed.out.splitlines())) == ("", len(shown))
     assert all(
@@ -245,7 +243,7 @@ def test_what_keeps_the_laws_is_said_to_in_a_line_each(mine, member, shown, caps
 
 
 def test_a_broken_law_is_named_with_its_example(mine, capsys):
-    assert main(["check", f"{mine}:Wrong"]) == 2
+    assert cli.main(["check", f"{mine}:Wrong"]) == 2
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
         "Wrong(n=1) passes all 21 checks.",
@@ -256,14 +254,14 @@ def test_a_broken_law_is_named_with_its_example(mine, capsys):
         "Example 2 of 2: Wrong(n=4) fails the check that no member is better than the oracle's "
         "answer: in direction"
     )
-    assert main(["check", f"{mine}:instance", "--checks"]) == 0
+    assert cli.main(["check", f"{mine}:instance", "--checks"]) == 0
     assert "  center is a member" in capsys.readouterr().out.splitlines()
-    assert main(["check", f"{mine}:Wrong", "--quiet"]) == 2
+    assert cli.main(["check", f"{mine}:Wrong", "--quiet"]) == 2
     assert capsys.readouterr() == ("", printed.err)
 
 
 def test_an_outcome_as_json(mine, capsys):
-    assert main(["check", f"{mine}:Wrong", "--json", "--seed", "3"]) == 2
+    assert cli.main(["check", f"{mine}:Wrong", "--json", "--seed", "3"]) == 2
     outcome = json.loads(capsys.readouterr().out)
     good, bad = outcome.pop("examples")
     assert outcome == {"name": f"{mine}:Wrong", "kind": "set", "seed": 3}
@@ -316,7 +314,7 @@ def test_the_current_directory_is_looked_in_and_no_color_is_honoured(mine):
     ["run", "resume", "report", "new", "compare", "list", "serve", "backup", "restore", "doctor"],
 )
 def test_every_command_shows_examples(command, capsys):
-    assert main([command, "--help"]) == 0
+    assert cli.main([command, "--help"]) == 0
     assert f"Examples:\n    tidewolf {command}" in capsys.readouterr().out
 
 
@@ -334,12 +332,12 @@ def test_the_shell_completes_commands_experiments_and_learners(line, offered, mo
     monkeypatch.setenv("COMP_WORDS", words)
     monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
     with pytest.raises(SystemExit):
-        main([])
+        cli.main([])
     assert sorted(capsys.readouterr().out.split()) == sorted(offered)
 
 
 def test_the_list_names_everything_there_is(capsys):
-    assert main(["list"]) == 0
+    assert cli.main(["list"]) == 0
     words = capsys.readouterr().out.split()
     names = [
         *problems.every(),
@@ -351,13 +349,13 @@ def test_the_list_names_everything_there_is(capsys):
 
 
 def test_the_list_explains_the_settings_of_one(capsys):
-    assert main(["list", "Simplex"]) == 0
+    assert cli.main(["list", "Simplex"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Simplex\n  Nonnegative vectors of n entries")
     assert "\nn : a whole number\n    The number of entries of a point." in said
     assert "\ntotal : a number, 1.0 by default\n    The sum of the entries." in said
     for name in ("routing", "LyapunovDescent", "SinhaVaze", "Product", "FlowPolytope", "Affine"):
-        assert main(["list", name]) == 0
+        assert cli.main(["list", name]) == 0
         assert capsys.readouterr().out.startswith(f"{name}\n")
     assert "Did you mean Simplex?" in refused_command(capsys, "list", "Simplx")
 
@@ -365,7 +363,7 @@ def test_the_list_explains_the_settings_of_one(capsys):
 @pytest.mark.parametrize("package", ["pyarrow", "typer", "rich", "matplotlib"])
 def test_without_the_extra_one_sentence_names_it(package, short, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, package, None)
-    assert main(short) == 2
+    assert cli.main(short) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert f"needs {package}," in printed.err

@@ -251,8 +251,7 @@ OURS = [kind for kind in vars(errors).values() if isinstance(kind, type)]
 
 @pytest.mark.parametrize("kind", [kind for kind in OURS if issubclass(kind, errors.TidewolfError)])
 def test_every_error_of_the_library_comes_back_as_itself(kind):
-    problem = {"title": kind.__name__, "detail": "It is so.", "holder": "h"}
-    found = error_of(422, problem, 3.0)
+    found = error_of(422, {"title": kind.__name__, "detail": "It is so.", "holder": "h"}, 3.0)
     assert type(found) is kind
     assert (str(found), getattr(found, "holder", "h")) == ("It is so.", "h")
     assert getattr(found, "retry_after", 3.0) == (3.0 if not kind.__name__.startswith("_") else 1.0)

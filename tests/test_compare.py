@@ -17,13 +17,20 @@ import tidewolf as tw
 from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import main
 from tidewolf.core import errors
-from tidewolf.evaluation.comparison import TABLES, Entry, Venue, ranking_name
+from tidewolf.evaluation.comparison import (
+    TABLES,
+    Entry,
+    Point,
+    Venue,
+    gap,
+    ranking_name,
+    saving,
+    shortfall,
+)
 from tidewolf.evaluation.formatting import applying
-from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report
-from tidewolf.sets import Simplex
 
 ROUNDS = 60
 CAUTIONS = (1.0, 10.0, 100.0)
@@ -106,7 +113,7 @@ def test_the_numbers_are_those_of_single_runs(compared):
 
 def test_what_is_not_swept_is_as_the_learner_has_it():
     (entry,) = tw.compare(LyapunovDescent, adversarial(10), budgets=None).entries
-    learner = LyapunovDescent(Simplex(2))
+    learner = LyapunovDescent(tw.sets.Simplex(2))
     assert (entry.caution, entry.budget) == (learner.caution, learner.calls_per_round)
 
 
@@ -276,8 +283,7 @@ def test_infinite_ends_survive_the_file(tmp_path):
     ends = [(-math.inf, math.inf, None), (math.inf, math.inf, False), (1.0, math.inf, None)]
     venues = tuple(Venue("s", seed, 5, *known) for seed, known in enumerate(ends))
     played = Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.0, 0.0, 0.0, 0.0, None)
-    entries = (played, Entry("s", "L", 1, None, None, failure="No."))
-    found = tw.Comparison(venues, entries)
+    found = tw.Comparison(venues, (played, Entry("s", "L", 1, None, None, failure="No.")))
     found.save(tmp_path)
     assert tw.Comparison.load(tmp_path) == found
 

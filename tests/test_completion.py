@@ -14,8 +14,8 @@ from refused import refused
 from tidewolf import problems
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape
 from tidewolf.functions import Range, Squared
-from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.hindsight.sdp import AlternatingDirections
 from tidewolf.hindsight.task import Task
 from tidewolf.problems.matrices import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
@@ -65,8 +65,8 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
 @pytest.mark.parametrize(
     ("make", "error", "setting"),
     [
-        (lambda: Squared([1.0], [0], (2,)), WrongShape, "targets"),
-        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "places"),
+        (lambda: Squared([1.0], [0], (2,)), WrongShape, "places"),
+        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "targets"),
         (lambda: Squared([[1.0]], [[2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "places"),

@@ -150,8 +150,7 @@ class Server:
 
 @pytest.fixture
 def place(tmp_path):
-    made = Place(tmp_path)
-    yield made
+    yield Place(tmp_path)
     (tmp_path / "root").chmod(0o700)
 
 
@@ -191,8 +190,7 @@ def test_nothing_but_the_volume_can_be_written_and_compiled_code_is_kept_there(p
     system = ["/", "/tmp", "/var/tmp", "/dev/shm", "/run", str(Path(tw.__file__).parent)]
     places, data = [*system, "~", ".", place.data_path], place.data_path
     assert place.ran(["python", "-c", WRITE, *places]) == data
-    kept = place.ran(["python", "-c", CACHE])
-    assert Path(kept).is_relative_to(data)
+    assert Path(place.ran(["python", "-c", CACHE])).is_relative_to(data)
     assert "written" in os.listdir(place.volume)
 
 
@@ -224,8 +222,7 @@ def test_it_serves_decides_observes_and_survives_a_kill_as_that_user(place):
 
     after = {path for path in place.folder.rglob("*") if place.volume not in path.parents}
     assert after - before == {again.errors}
-    owners = {path.stat().st_uid for path in place.volume.rglob("*")}
-    assert owners == {place.said.user[0]}
+    assert {path.stat().st_uid for path in place.volume.rglob("*")} == {place.said.user[0]}
     assert "Warning" not in again.errors.read_text()
 
 

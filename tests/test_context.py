@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
-from tidewolf.experts.season import duration
+from tidewolf.experts.context import duration
 
 cells_of = st.integers(1, 12)
 periods = st.one_of(st.integers(1, 400), st.sampled_from(["1s", "15min", "1d", "7d", "2.5h"]))
@@ -41,8 +41,7 @@ def at(season, place):
 
 @given(period=periods, cells=cells_of, t=st.integers(0, 10**12), time=moments)
 def test_a_season_has_at_most_two_cells_whose_weights_sum_to_one(period, cells, t, time):
-    season = tw.experts.Season(period, cells)
-    places, values = season.features(tw.RoundInfo(time=time), t)
+    places, values = tw.experts.Season(period, cells).features(tw.RoundInfo(time=time), t)
     assert 1 <= len(places) <= 2
     assert values.sum() == 1.0
     dense((places, values), cells)
@@ -105,8 +104,7 @@ def test_a_season_by_the_clock_does_not_count_rounds():
         assert at(season, noon)[2] == season.features(tw.RoundInfo(time=noon), t)[1][0] == 1.0
     for stamp in ("2026-07-01T12:00", "1969-12-31T12:00", np.datetime64("2026-03-01T12:00")):
         assert at(season, stamp)[2] == 1.0
-    aware = "2026-03-01T12:00+06:00"
-    assert at(season, aware)[1] == 1.0
+    assert at(season, "2026-03-01T12:00+06:00")[1] == 1.0
 
 
 @pytest.mark.parametrize(

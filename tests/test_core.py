@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tidewolf.core import errors
 from tidewolf.core.arguments import match_names
 from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning
-from tidewolf.core.matrices import SparsePlusLowRank
+from tidewolf.core.sparse import SparsePlusLowRank
 
 EVERY = {
     name: kind

@@ -9,8 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.files import FileFormat, read_table
-from tidewolf.files.reading import read_dates
+from tidewolf.files import FileFormat, read_table, reading
 
 FORMATS = (
     *("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S"),
@@ -30,7 +29,7 @@ columns = st.lists(moments, min_size=1, max_size=12, unique=True).map(sorted)
 
 def read(texts, **format):
     places = [f"t.csv, line {i}" for i in range(2, len(texts) + 2)]
-    return read_dates(texts, places, FileFormat(**format))
+    return reading.read_dates(texts, places, FileFormat(**format))
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -50,8 +49,7 @@ def test_a_declared_format_is_read_and_one_that_is_not_is_named(format, column):
 @pytest.mark.parametrize("sep", ["T", " "])
 @given(column=columns, offset=st.sampled_from([None, UTC, timezone(timedelta(hours=-2.5))]))
 def test_iso_dates_are_read(sep, column, offset):
-    texts = [t.replace(tzinfo=offset).isoformat(sep=sep) for t in column]
-    found, utc = read(texts)
+    found, utc = read([t.replace(tzinfo=offset).isoformat(sep=sep) for t in column])
     shift = timedelta() if offset is None else offset.utcoffset(None)
     assert (found.tolist(), utc) == ([t - shift for t in column], offset is not None)
 
@@ -149,13 +147,11 @@ def test_local_hours_with_their_zone_are_the_moments_they_were(
 )
 @pytest.mark.parametrize("minutes", [15, 60])
 def test_an_hour_that_comes_twice_is_refused_and_the_cure_is_one(tmp_path, zone, start, minutes):
-    begin = datetime.fromisoformat(start).replace(tzinfo=UTC)
-    _, shown = local_hours(zone, begin, 60, minutes)
+    _, shown = local_hours(zone, datetime.fromisoformat(start).replace(tzinfo=UTC), 60, minutes)
     texts = [t.replace(tzinfo=None).isoformat() for t in shown]
     with pytest.raises(InvalidInput, match=r"if clocks went back, .* timezone = "):
         table(tmp_path, texts)
-    times = table(tmp_path, texts, timezone=zone)
-    steps = np.diff(times) / np.timedelta64(minutes, "m")
+    steps = np.diff(table(tmp_path, texts, timezone=zone)) / np.timedelta64(minutes, "m")
     assert (steps == 1).all()
 
 

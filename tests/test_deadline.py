@@ -17,8 +17,7 @@ from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
-from tidewolf.experts.asking import skipping
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals, skipping
 from tidewolf.sets import Simplex
 
 K = Simplex(3)

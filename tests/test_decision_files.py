@@ -61,8 +61,7 @@ def test_which_files_there_are_is_as_one_likes(here, form, expected):
         assert main(["run", "routing.toml", *asked]) == 2
         return
     assert main(["run", "routing.toml", "--out", "out", "--quiet", *asked]) == 0
-    found = [name for name in tables(here / "out") if name.startswith("decisions")]
-    assert found == expected
+    assert [name for name in tables(here / "out") if name.startswith("decisions")] == expected
     assert bool(list((here / "out" / "checkpoints").glob("*.decisions"))) is (form != "none")
     endings = {name.partition(".")[2] for name in expected if name.startswith("decisions.")}
     for table in ("paths", "limits"):

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core import errors, feedback
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.feedback import Bandit
 from tidewolf.evaluation.tracking import entry_names, time_texts
 
 PROBLEM = tw.problems.adversarial(rounds=23, kind="moving")
@@ -24,7 +23,7 @@ def played(learner, stream):
     """Every round's point, one by one from the loop itself."""
     rows = []
     for move in tw.play(learner, stream):
-        each = learner.needs is Bandit
+        each = learner.needs is feedback.Bandit
         rows += list(to_numpy(move.x)) if each else [to_numpy(move.x)] * len(move.losses)
     return np.array(rows)
 
@@ -60,7 +59,7 @@ def test_nothing_is_kept_unless_it_is_asked_for():
     assert (len(found), found.points.shape) == (0, (0, *PROBLEM.K.shape))
     assert found.to_pandas().empty
     for given in ({"every": 0}, {"every": 1.5}, {"decisions": "yes"}):
-        with pytest.raises((InvalidInput, WrongType), match=next(iter(given))):
+        with pytest.raises((errors.InvalidInput, errors.WrongType), match=next(iter(given))):
             tw.run(learner, PROBLEM.stream, **{"decisions": True} | given)
 
 

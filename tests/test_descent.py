@@ -14,8 +14,15 @@ from naive_groups import price, spread, squares
 from polytopes import layered
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongType
 from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.steps.adagrad import DescentSums, descend, into_balls, reaches
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    Part,
+    StepGradient,
+    descend,
+    descend_together,
+    into_balls,
+    reaches,
+)
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
 seeds = st.integers(0, 2**32)
@@ -130,7 +137,7 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
 def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
     seed, keep, owed
 ):
-    """The inequality of steps/group.py, in the metric of the etas, jointly over points and factors:
+    """The inequality of steps/adagrad.py, in the metric of the etas, over points and factors:
     z of the group keeps the limit as sum_j phi_j z_j.
     """
     rng = np.random.default_rng(seed)

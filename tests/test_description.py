@@ -18,15 +18,12 @@ from tests.hostile_bodies import NETWORKS, SETS, WHOLE, bodies
 
 from covering import few
 from interpreter import python
+from tidewolf import files, live
 from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
-from tidewolf.experiments import Tables, load
-from tidewolf.experiments.building import MOST_LAYOUTS, RoundReader
+from tidewolf.experiments import Tables, building, load, models
 from tidewolf.experiments.keys import Place, set_kinds
-from tidewolf.experiments.models import entries_of
-from tidewolf.files import Table
-from tidewolf.live import live_learner
 from tidewolf.live.runner import follows_clock, given_demands, paths_of
-from tidewolf.service.description import DEEPEST, Description
+from tidewolf.service.models import DEEPEST, Description
 
 SIMPLEX = {"kind": "Simplex", "n": 3}
 
@@ -102,8 +99,7 @@ def test_demands_are_understood_alike_by_functions_and_by_paths(network, said, s
 @pytest.mark.parametrize("kind", set_kinds())
 def test_every_kind_of_set_is_made_of_a_request(kind):
     """Points go by name and back."""
-    body = {"set": {"kind": kind, **SETS[kind]}}
-    asked = Description.read(json.loads(json.dumps(body)))
+    asked = Description.read(json.loads(json.dumps({"set": {"kind": kind, **SETS[kind]}})))
     built = asked.build()
     reader, learner = built.reader, built.learner
     assert type(reader.K).__name__ == kind
@@ -112,7 +108,7 @@ def test_every_kind_of_set_is_made_of_a_request(kind):
     assert built.member(by_name, "It").tobytes() == (center + 0.0).tobytes()
     assert built.reader.point(list(by_name.values()), "It").shape == built.K.shape
     assert (paths_of(reader, center, None) is not None) == (kind in ("FlowPolytope", "MultiFlow"))
-    size, foreseen = math.prod(reader.K.shape), entries_of(asked.set)
+    size, foreseen = math.prod(reader.K.shape), models.entries_of(asked.set)
     assert len(set(reader.names)) == size
     assert size == foreseen or (size < foreseen and kind == "MultiFlow")
     x = learner.act(learner.start())
@@ -127,8 +123,7 @@ def test_every_kind_of_set_is_made_of_a_request(kind):
 @pytest.mark.parametrize("given", NETWORKS.values(), ids=NETWORKS)
 def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     """Links, commodities and lengths from tables make the same set, names and functions."""
-    lengths = given.get("lengths", "length")
-    keys = ("tail", "head", lengths, "capacity", "name")
+    keys = ("tail", "head", given.get("lengths", "length"), "capacity", "name")
     rows = [
         link if isinstance(link, dict) else dict(zip(keys, link, strict=False))
         for link in given["graph"]
@@ -147,12 +142,11 @@ def test_a_network_of_a_request_is_that_of_its_files(given, tmp_path):
     lines = [f"{key} = {_toml(value)}" for key, value in said.items()]
     (tmp_path / "net.toml").write_text("\n".join(["[set]", *lines, ""]))
     experiment = load(tmp_path / "net.toml")
-    of_files, built = RoundReader(experiment), Description.read({"set": given}).build()
+    of_files, built = building.RoundReader(experiment), Description.read({"set": given}).build()
     reader = built.reader
     assert (reader.K, reader.names) == (of_files.K, of_files.names)
     assert reader.network.link_names == of_files.network.link_names
-    learner = live_learner(of_files)
-    assert built.learner == learner
+    assert built.learner == live.live_learner(of_files)
     row = {"costs": [float(i + 1) for i in range(len(reader.network.links))]}
     assert reader.functions(row) == of_files.functions(row)
 
@@ -210,8 +204,7 @@ def test_what_is_too_deep_or_too_much_is_refused():
 @pytest.mark.parametrize("every", few(1, [8, 1]))
 def test_no_request_makes_anybody_look_at_a_file(every):
     """In a process of its own, which notes every look; one of `every` bodies is tried."""
-    root = pathlib.Path(__file__).parents[1]
-    said = python("-m", "tests.hostile_bodies", every, cwd=root)
+    said = python("-m", "tests.hostile_bodies", every, cwd=pathlib.Path(__file__).parents[1])
     assert int(said.split()[0]) > 3000 / every
 
 
@@ -282,7 +275,7 @@ def by_tables(reader, row):
             order = [each.name for each in network.demands]
         pairs = value if isinstance(value, dict) else dict(zip(order, value, strict=True))
         values = np.array([[float(number) for number in pairs.values()]])
-        tables[name] = Table(None, tuple(pairs), values, ("the row",))
+        tables[name] = files.Table(None, tuple(pairs), values, ("the row",))
     if network is None:
         coordinates.names, coordinates.first = reader.names, pathlib.Path("names")
     paths = {name: pathlib.Path(name) for name in tables}
@@ -301,4 +294,4 @@ def test_rows_are_read_as_tables_are_or_refused(body, data):
     row = {key: value if isinstance(value, dict | list) else [value] for key, value in row.items()}
     assert found == by_tables(reader, row)
     assert reader.functions(row) == found  # with names that were seen before
-    assert len(reader._layouts) <= MOST_LAYOUTS
+    assert len(reader._layouts) <= building.MOST_LAYOUTS

@@ -11,8 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import tidewolf as tw
-from tidewolf import doctor
-from tidewolf.cli import main
+from tidewolf import cli, doctor
 from tidewolf.core.checkpoint import writer
 
 DECLARED = ["numpy>=2.3", 'psycopg[binary]>=3.2; sys_platform != "win32" and extra == "serve"']
@@ -41,7 +40,7 @@ def lines(capsys, monkeypatch, holds=True):
     """The exit code and the findings as JSON, with a self-test that is replaced."""
     monkeypatch.setattr("tidewolf.evaluation.run.run", lambda *_: healthy_run(holds))
     monkeypatch.setattr(tw, "run", lambda *_: healthy_run(holds), raising=False)
-    code = main(["doctor", "--json"])
+    code = cli.main(["doctor", "--json"])
     record = json.loads(capsys.readouterr().out)
     assert record["tidewolf"] == tw.__version__
     assert record["healthy"] is (code == 0)
@@ -50,7 +49,7 @@ def lines(capsys, monkeypatch, holds=True):
 
 def test_the_installation_here_is_healthy_in_80_columns(capsys, here):
     """With the real self-test; nothing is left behind."""
-    assert main(["doctor"]) == 0
+    assert cli.main(["doctor"]) == 0
     shown = capsys.readouterr().out
     assert max(map(len, shown.splitlines())) <= 80
     text = " ".join(shown.split())

@@ -17,7 +17,7 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
-from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty

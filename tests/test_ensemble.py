@@ -16,10 +16,8 @@ from tidewolf.core import errors
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.functions import Affine, Linear, LogWealth
 from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most
-from tidewolf.methods.steps import lyapunov
-from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.methods.steps import lyapunov, saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Product, Simplex, SimplexProduct
-from tidewolf.testing import check_learner
 
 seeds = st.integers(0, 2**32)
 DIAMOND = FlowPolytope.examples()[0]
@@ -105,15 +103,13 @@ def test_rounds_of_unknown_context_count_by_their_slopes():
     cells = cells.and_round(K, np.array([0.25, 0.75]), loss, limit)
     assert cells.loss == pytest.approx(np.array([0.25 * loss, 0.75 * loss]))
     assert cells.limit == pytest.approx(np.array([0.25 * limit, 0.75 * limit]))
-    sums = GradientSums(loss, limit, 0.0, 0.0)
-    most = paid_at_most(K, sums, cells)
+    most = paid_at_most(K, GradientSums(loss, limit, 0.0, 0.0), cells)
     assert most == pytest.approx(2.0 * (0.25 + 0.75) + K.radius * math.sqrt(8.0))
 
 
 def wealth(seed, rounds, n, limits=True):
     rng = np.random.default_rng(seed)
-    returns = np.exp(0.05 * rng.standard_normal((rounds, n)))
-    losses = LogWealth(returns)
+    losses = LogWealth(np.exp(0.05 * rng.standard_normal((rounds, n))))
     if not limits:
         return tw.Stream(losses)
     A = rng.standard_normal((rounds, n))
@@ -125,8 +121,7 @@ def wealth(seed, rounds, n, limits=True):
 def test_by_values_its_sums_are_those_of_the_file(seed, limits):
     K, T = Simplex(4), 25
     learner = tw.Ensemble(K, experts=[tw.experts.Categories(3), "a"])
-    stream = with_knowledge(wealth(seed, T, 4, limits), K, seed)
-    plain, state = followed(learner, stream)
+    plain, state = followed(learner, with_knowledge(wealth(seed, T, 4, limits), K, seed))
     assert in_losses(learner, state, state.accounts.guard) == pytest.approx(plain.lost, abs=1e-9)
     assert state.accounts.lost == pytest.approx(state.accounts.guard, abs=1e-9)
 
@@ -215,7 +210,7 @@ def test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound
     learner = tw.Ensemble(K, experts=[two])
     run = tw.run(learner, stream)
     assert learner.bound(run).violation is None
-    assert learner.bound(run).reason == HOPELESS
+    assert learner.bound(run).reason == saddle.HOPELESS
     bound = learner.policy_bound(run)
     assert bound.reason == ""
     assert run.violations.sum() <= bound.violation
@@ -393,7 +388,7 @@ def known_to(K, rounds=8):
 )
 def test_every_law_holds_with_what_is_known(name):
     K, given_ = SAVED[name]
-    check_learner(tw.Ensemble(K, **given_), known_to(K, 5))
+    tw.testing.check_learner(tw.Ensemble(K, **given_), known_to(K, 5))
 
 
 @pytest.mark.parametrize(("K", "given_"), SAVED.values(), ids=SAVED)
@@ -480,8 +475,7 @@ def test_experts_may_be_given_alone_and_sessions_refuse_what_they_cannot_use():
 def test_a_state_of_another_hand_is_refused(forge):
     K = Simplex(3)
     learner = tw.Ensemble(K, experts=[tw.experts.Season(4), "a", tw.experts.Resolve()])
-    stream = with_knowledge(hostile("switching", K, 6, 0), K, 0)
-    state = tw.run(learner, stream).final_state
+    state = tw.run(learner, with_knowledge(hostile("switching", K, 6, 0), K, 0)).final_state
     state = learner.with_info(state, tw.RoundInfo(advice={"a": K.center}))
     assert learner.save(learner.load(learner.save(state))) == learner.save(state)
     with pytest.raises(errors.BrokenFile, match=r"no state of Ensemble: .*\.$"):
@@ -513,8 +507,7 @@ def test_what_was_known_of_a_round_that_was_not_seen_is_over():
 
 
 def test_a_member_where_the_loss_has_no_value_does_not_stop_the_round():
-    learner = tw.Ensemble(Simplex(3), experts=["mine"])
-    session, returns = tw.Session(learner), np.ones(3)
+    session, returns = tw.Session(tw.Ensemble(Simplex(3), experts=["mine"])), np.ones(3)
     for t in range(5):
         session.play(advice={"mine": [1.0, 0.0, 0.0]})
         returns[0] = float(t != 2)

@@ -12,7 +12,6 @@ import tidewolf as tw
 from tidewolf.core import jit as kernels
 from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording
-from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.functions.support import FIRST
 
@@ -133,7 +132,7 @@ def test_no_clock_counts_compiling(monkeypatch):
     K = tw.sets.L2Ball(2)
     stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))))
     tw.run(Compiling(K, horizon=3), stream)  # what the learner itself needs is compiled
-    on_its_way = Recording(Compiling(K, horizon=3), stream)
+    on_its_way = recording.Recording(Compiling(K, horizon=3), stream)
     monkeypatch.setattr(Compiling, "fresh", [kernel(space["never_kept"])])
     before = compiling()
     looks = itertools.count()

@@ -20,20 +20,11 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from refused import refused_command
-from tidewolf import baselines, functions, learners, problems, sets
-from tidewolf.cli import main
-from tidewolf.core import jit
-from tidewolf.core.errors import TidewolfError
+from tidewolf import baselines, cli, functions, learners, problems, sets
+from tidewolf.core import errors, jit, sparse
 from tidewolf.core.settings import settings_of
-from tidewolf.core.sparse import is_sparse
-from tidewolf.experiments import Choice, Experiment, jobs, load
-from tidewolf.experiments.building import TABLES, build_choice
-from tidewolf.experiments.jobs import Recipe
-from tidewolf.experiments.jobs import plan_sweep as plan
+from tidewolf.experiments import Choice, Experiment, building, jobs, load, models, templates
 from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
-from tidewolf.experiments.models import File, Outputs
-from tidewolf.experiments.templates import network_template, template
-from tidewolf.files import FileFormat
 
 LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
@@ -89,7 +80,7 @@ def network(here, numbers):
 def refused(text, path="bad.toml"):
     with open(path, "w") as file:
         file.write(text)
-    with pytest.raises(TidewolfError) as raised:
+    with pytest.raises(errors.TidewolfError) as raised:
         made(path)
     return str(raised.value)
 
@@ -132,8 +123,7 @@ def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
     column = {name: i % len(NAMES) for i, name in enumerate(ways)}
     costs = tw.functions.Linear(numbers[0][:, [column[name] for name in problem.labels]])
     assert problem.stream.losses == costs
-    cut = f"{14 - len(problem.labels)} of 14 links are not used: "
-    assert problem.notes[0].startswith(cut)
+    assert problem.notes[0].startswith(f"{14 - len(problem.labels)} of 14 links are not used: ")
     assert "does not lead away from SEA" in problem.notes[0]
 
 
@@ -189,13 +179,13 @@ def test_formats_gaps_and_sheets_tell_sweeps_apart(network):
     experiment = load("network.toml")
     found = [
         experiment,
-        replace(experiment, files=FileFormat(timezone="UTC")),
+        replace(experiment, files=tw.problems.FileFormat(timezone="UTC")),
         replace(experiment, stream=replace(experiment.stream, gaps="last")),
         replace(experiment, stream=replace(experiment.stream, capacities=experiment.stream.costs)),
     ]
-    identities = [Recipe.of(each).identity for each in found]
+    identities = [jobs.Recipe.of(each).identity for each in found]
     assert len(set(identities)) == len(identities)
-    assert Recipe.of(load("network.toml")).identity == identities[0]
+    assert jobs.Recipe.of(load("network.toml")).identity == identities[0]
 
 
 # what a file may say
@@ -345,7 +335,7 @@ def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
 def load_set(folder, text):
     (folder / "e.toml").write_text(text)
     read = load(folder / "e.toml")
-    return build_choice(read.hard_set, Place(read.document, ("set",)))
+    return building.build_choice(read.hard_set, Place(read.document, ("set",)))
 
 
 # the commented file
@@ -354,23 +344,23 @@ def load_set(folder, text):
 @pytest.mark.parametrize("problem", list(problems.every()))
 def test_the_commented_file_loads_as_it_is(tmp_path, problem):
     path = tmp_path / "mine.toml"
-    path.write_text(template("mine", problem))
+    path.write_text(templates.template("mine", problem))
     assert load(path).stream.name == problem
     assert [each.name for each in load(path).learners] == ["Ensemble", "SinhaVaze"]
 
 
 @pytest.mark.parametrize("of_network", [False, True])
 def test_the_commented_file_explains_every_key_and_no_other(of_network):
-    text = template("mine", "adversarial")
+    text = templates.template("mine", "adversarial")
     if of_network:
-        text = network_template(Path("mine.toml"))[Path("mine.toml")].decode()
+        text = templates.network_template(Path("mine.toml"))[Path("mine.toml")].decode()
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
     network = kind_keys(tw.networks.Network)
-    files = settings_of(FileFormat)
-    known = {*(File.model_fields.keys() - {"left_out"}), *TABLES, *network}
-    known |= {*Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
+    files = settings_of(tw.problems.FileFormat)
+    known = {*(models.File.model_fields.keys() - {"left_out"}), *building.TABLES, *network}
+    known |= {*models.Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     known.add("objective")
     settings = {"calls_per_round", "season", "experts"}
     if of_network:
@@ -385,12 +375,12 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
 
 
 def test_new_writes_once(here, capsys):
-    assert main(["new", "mine", "--problem", "adversarial"]) == 0
+    assert cli.main(["new", "mine", "--problem", "adversarial"]) == 0
     assert "mine.toml is written" in capsys.readouterr().out
     (here / "mine.toml").write_text("# my own\n")
     assert "--force" in refused_command(capsys, "new", "mine")
     assert (here / "mine.toml").read_text() == "# my own\n"
-    assert main(["new", "mine", "--force", "--quiet"]) == 0
+    assert cli.main(["new", "mine", "--force", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     assert "routing?" in refused_command(capsys, "new", "other", "--problem", "routng")
     assert [path.name for path in here.iterdir()] == ["mine.toml"]
@@ -530,7 +520,7 @@ def plain(value):
 def holds_sparse(thing):
     given = [*thing.fields().values(), *getattr(thing, "parts", ())]
     batches = [value for value in given if isinstance(value, functions.Batch)]
-    return any(map(is_sparse, given)) or any(map(holds_sparse, batches))
+    return any(map(sparse.is_sparse, given)) or any(map(holds_sparse, batches))
 
 
 def again(thing, path):
@@ -540,13 +530,12 @@ def again(thing, path):
         data = {"set": choice.table(), "stream": {"problem": "adversarial"}}
     else:
         simplex = Choice.of("Simplex", {"n": 1}).table()
-        parts = {"losses": choice.table(), "constraints": choice.table()}
-        data = {"set": simplex, "stream": parts}
+        data = {"set": simplex, "stream": {"losses": choice.table(), "constraints": choice.table()}}
     path.write_text(to_toml(data))
     read = load(path)
     found = read.hard_set if isinstance(thing, sets.ConvexSet) else read.stream.losses
     assert found == choice
-    return build_choice(found, Place(read.document, ("set",)))
+    return building.build_choice(found, Place(read.document, ("set",)))
 
 
 @pytest.mark.parametrize("kind", [*set_kinds().values(), *function_kinds().values()])
@@ -569,16 +558,14 @@ def test_every_set_and_every_function_without_code_can_be_described():
 
 def told(network, stream="", learner='name = "Ensemble"'):
     """The network's file with more lines."""
-    text = f"{NETWORK}{stream}\n[[learners]]\n{learner}\n"
-    (network / "told.toml").write_text(text)
+    (network / "told.toml").write_text(f"{NETWORK}{stream}\n[[learners]]\n{learner}\n")
     return "told.toml"
 
 
 def test_the_time_column_of_tables_is_the_time_of_rounds(network):
     stream = load("network.toml").problem(0).stream
     assert stream.time.tolist() == [1704067200.0 + 3600.0 * t for t in range(ROUNDS)]
-    experiment = load(told(network))
-    assert len(Experiment.problem(experiment, 0).stream.time) == ROUNDS
+    assert len(Experiment.problem(load(told(network)), 0).stream.time) == ROUNDS
     (network / "told.toml").write_text("rounds = 7\n" + NETWORK)
     assert load("told.toml").problem(0).stream.time.tolist() == stream.time[:7].tolist()
     for name in ("costs", "capacities"):
@@ -659,7 +646,7 @@ def test_a_learner_is_the_files_where_the_file_has_it():
     first, second = chosen.taken(problem).learners
     assert (first.name, first.given) == ("Ensemble", {"season": 96, "experts": ("last", 96)})
     assert second == theirs
-    assert [cell.entrant for cell in plan(chosen)] == [first, second]
+    assert [cell.entrant for cell in jobs.plan_sweep(chosen)] == [first, second]
     named = replace(experiment, learners=(Choice("Ensemble"),)).only(["Ensemble"])
     assert named.taken(problem).learners == (Choice("Ensemble"),), (
         "the file set nothing, and so be it"

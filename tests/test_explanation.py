@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf import explanation
 from tidewolf.core.errors import InvalidInput
-from tidewolf.explanation import record
-from tidewolf.explanation.record import Entry
+from tidewolf.explanation import Entry
 from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
 from tidewolf.methods.base import Learner
 from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
@@ -59,7 +59,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     assert max(map(len, page.splitlines())) <= 105
     assert len(line.splitlines()) == 1
     assert len(line) <= 300
-    moved = "the first decision" if rounds == 0 else f"moved {record.number(why.moved)}"
+    moved = "the first decision" if rounds == 0 else f"moved {explanation.number(why.moved)}"
     assert line.startswith(moved if rounds == 0 or why.moved > 1e-9 else "nothing moved")
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert why.round == rounds == why.observed

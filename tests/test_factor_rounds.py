@@ -10,7 +10,7 @@ import tidewolf as tw
 from covering import thinned
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.functions import Affine, Linear
-from tidewolf.kernels import columns
+from tidewolf.kernels import simplices
 from tidewolf.learners import LyapunovDescent
 from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import Box, Product, SimplexProduct
@@ -18,8 +18,8 @@ from tidewolf.sets import Box, Product, SimplexProduct
 SETS = {
     "shares": SimplexProduct([3] * 5),
     "uneven": SimplexProduct([3, 1, 4, 2]),
-    "many": SimplexProduct([2] * (columns.WIDTH + 3)),
-    "longer": SimplexProduct([columns.LONGEST + 1, 2]),
+    "many": SimplexProduct([2] * (simplices.WIDTH + 3)),
+    "longer": SimplexProduct([simplices.LONGEST + 1, 2]),
     "box": Box([0.0, -1.0, 2.0, 0.0], [1.0, 3.0, 2.0, 1e-3]),
     "long": Box(np.zeros(1030), np.linspace(0.1, 2.0, 1030)),
     "boxes": Product(Box([0.0, 0.0], [1.0, 2.0]), Box([-1.0], [1.0])),

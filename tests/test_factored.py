@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidewolf import sets
-from tidewolf.core.errors import NotAMember, OracleError
-from tidewolf.core.oracle import Answer
+from tidewolf.core import errors, oracle
 from tidewolf.kernels.active_set import DROP
-from tidewolf.projection import ActiveSet, closer_to_center
+from tidewolf.projection import ActiveSet, closer_to_center, search
 from tidewolf.projection.active import (
     IDLE,
     SPARE_IN_FACTOR,
@@ -25,7 +24,6 @@ from tidewolf.projection.active import (
     factors_of,
     start_active,
 )
-from tidewolf.projection.search import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
 
 seeds = st.integers(0, 2**32)
@@ -54,8 +52,7 @@ def places_of(K: ConvexSet) -> np.ndarray:
 
 def squares(K: ConvexSet, d: np.ndarray) -> np.ndarray:
     """|d_b|^2, the slow way."""
-    places = places_of(K)
-    return np.array([(d.ravel()[a:b] ** 2).sum() for a, b in pairwise(places)])
+    return np.array([(d.ravel()[a:b] ** 2).sum() for a, b in pairwise(places_of(K))])
 
 
 def a_target(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
@@ -77,8 +74,7 @@ def a_walk(K: ConvexSet, rng: np.random.Generator, steps: int) -> FactoredActive
 def require_sound(active: FactoredActiveSet, K: ConvexSet) -> None:
     """Weights of a mean in every factor, on rows of it that are members, and their point."""
     active.require_of(K)
-    again = FactoredActiveSet.restored(active.parts())
-    np.testing.assert_array_equal(again.x, active.x)
+    np.testing.assert_array_equal(FactoredActiveSet.restored(active.parts()).x, active.x)
     assert not active.x.flags.writeable
     assert not active.weights.flags.writeable
     room = 1e-12 * max(1.0, float(np.abs(K.center).max()), K.radius)
@@ -122,8 +118,7 @@ def test_calls_are_those_of_the_slowest_factor(K, seed):
     rng = np.random.default_rng(seed)
     share = 1e-2
     tol, most = share * (K.radius**2 or 1.0), 8.0 / share + 4.0
-    found = FactoredActiveSet.start(K).nearest(K, a_target(K, rng), tol, most + 1)
-    assert found.calls <= most
+    assert FactoredActiveSet.start(K).nearest(K, a_target(K, rng), tol, most + 1).calls <= most
 
 
 def test_small_factors_are_as_near_as_large_ones_in_their_own_size():
@@ -170,13 +165,13 @@ def test_an_oracle_that_does_not_minimise_is_refused_and_one_that_says_so_is_not
         def answer(self, direction, warm=None):
             worse = direction.copy()
             worse[:3] *= -1.0
-            return Answer(right(self, worse).vertex, error)
+            return oracle.Answer(right(self, worse).vertex, error)
 
         return answer
 
     active = FactoredActiveSet.start(K)
     monkeypatch.setattr(type(K), "answer", wrong(0.0))
-    with pytest.raises(OracleError, match="does not minimise"):
+    with pytest.raises(errors.OracleError, match="does not minimise"):
         active.nearest(K, y, 1e-6, 9)
     monkeypatch.setattr(type(K), "answer", wrong(100.0))
     found = active.nearest(K, y, 1e-6, 9)  # nothing is proved, so y stays
@@ -186,8 +181,7 @@ def test_an_oracle_that_does_not_minimise_is_refused_and_one_that_says_so_is_not
 
 def naive_projection(K: ConvexSet, y: np.ndarray, tol: float, budget: int) -> tuple[Any, ...]:
     """The same with dense vertices and one factor after the other."""
-    places = places_of(K)
-    slices = [slice(a, b) for a, b in pairwise(places)]
+    slices = [slice(a, b) for a, b in pairwise(places_of(K))]
     R2, y, x, calls = K.factors.radii**2, y.copy(), K.center.copy(), 0
     tols = tol * R2 / R2.sum()
     atoms = [[x[s].copy()] for s in slices]
@@ -198,12 +192,12 @@ def naive_projection(K: ConvexSet, y: np.ndarray, tol: float, budget: int) -> tu
         A, w, s = np.array(atoms[b]), np.array(weights[b]), slices[b]
         slopes = A @ (w @ A - y[s])
         taken = (w > 0.0) | (slopes < w @ slopes)
-        for _ in range(CORRECTIVE_STEPS):
+        for _ in range(search.CORRECTIVE_STEPS):
             slopes = A @ (w @ A - y[s])
             i = int(np.argmin(np.where(taken, slopes, np.inf)))
             j = int(np.argmax(np.where(w > 0.0, slopes, -np.inf)))
             gap = slopes[j] - slopes[i]
-            if gap <= CORRECTIVE_GAP * tols[b]:
+            if gap <= search.CORRECTIVE_GAP * tols[b]:
                 break
             step = min(w[j], gap / ((A[i] - A[j]) ** 2).sum())
             w[j] -= step
@@ -317,7 +311,7 @@ def test_a_start_is_a_member():
     x0 = np.array([1.0, 0.0, 0.25, 0.75])
     for start in (FactoredActiveSet.start, start_active):
         np.testing.assert_array_equal(start(K, x0).x, x0)
-        with pytest.raises(NotAMember):
+        with pytest.raises(errors.NotAMember):
             start(K, np.ones(4))
 
 

@@ -192,8 +192,7 @@ def test_broken_bytes_and_any_bytes_are_refused_or_read(
         there = folder / name
         there.write_bytes(bytes_)
         with suppress(errors.InvalidInput):
-            table = read_table(there, gaps=gaps, format=format)
-            assert gaps or np.isfinite(table.values).all()
+            assert gaps or np.isfinite(read_table(there, gaps=gaps, format=format).values).all()
         with suppress(errors.InvalidInput):
             read_records(there, ["tail"], format=format)
         with suppress(errors.InvalidInput):
@@ -303,8 +302,7 @@ def test_doing_what_the_error_says_reads_the_file(tmp_path, separator, decimal, 
 @pytest.mark.parametrize("separator", [";", "\t"])
 def test_edge_lists_and_rows_say_it_too(tmp_path, separator):
     lines = (("tail", "head", "km"), ("SEA", "DEN", "1,5"), ("DEN", "NYC", "2,5"))
-    text = "".join(separator.join(line) + "\n" for line in lines)
-    path = written(tmp_path, "links.csv", text)
+    path = written(tmp_path, "links.csv", "".join(separator.join(line) + "\n" for line in lines))
     graph, format = cured(lambda format: read_graph(path, numbers=["km"], format=format))
     assert graph.links == (("SEA", "DEN"), ("DEN", "NYC"))
     assert graph.numbers["km"].tolist() == [1.5, 2.5]

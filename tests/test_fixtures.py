@@ -14,7 +14,6 @@ from tools.fixtures import LEARNERS, ROUNDS, decisions
 import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.core.errors import OlderFormat, OtherVersions
-from tidewolf.experiments import RunFolder
 
 FIXTURES = Path(__file__).parent / "fixtures" / "format3"
 EXPECTED = json.loads((FIXTURES / "expected.json").read_text())
@@ -40,7 +39,7 @@ def test_a_session_of_another_machine_resumes(name, copied):
 def test_an_interrupted_run_of_another_machine_resumes(copied):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherVersions)
-        (found,) = RunFolder.open(copied / "interrupted").play()
+        (found,) = tw.experiments.RunFolder.open(copied / "interrupted").play()
     assert len(found.runs[0].losses) == len(EXPECTED["losses"])
     total = sum(EXPECTED["losses"])
     assert abs(found.runs[0].losses.sum() - total) <= 1e-3 * abs(total)
@@ -72,7 +71,7 @@ def test_earlier_formats_are_refused(older, copied, capsys):
     file = copied / "run" / "experiment.toml"
     file.write_text(re.sub(r"^# tidewolf run 3", f"# tidewolf run {older}", file.read_text()))
     with pytest.raises(OlderFormat):
-        RunFolder.open(copied / "run")
+        tw.experiments.RunFolder.open(copied / "run")
     for command in ("report", "resume"):
         assert main([command, str(copied / "run")]) == 2
         assert capsys.readouterr().err.count("\n") <= 2

@@ -28,8 +28,9 @@ from refused import refused
 from tidewolf.core import errors
 from tidewolf.functions import Capacity, MaxAffine
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.kernels.dag import shortest_path, shortest_paths, widest_path
-from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow, laplacian
+from tidewolf.kernels.graphs import shortest_path, shortest_paths, widest_path
+from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow
+from tidewolf.sets import graphs as graph_module
 from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
 from tidewolf.testing import check_set
 
@@ -158,7 +159,7 @@ def test_all_ways_to_project_agree(make, monkeypatch):
         for name, limit in zip(
             ("DENSE_NODES", "PART_NODES", "FACTOR_ENTRIES"), limits, strict=True
         ):
-            monkeypatch.setattr(laplacian, name, limit)
+            monkeypatch.setattr(graph_module, name, limit)
         K = make()
         assert K._hull.method == way
         assert not K.tangent(np.zeros(K.shape)).any()
@@ -187,9 +188,9 @@ def test_no_cholesky_factor_has_more_entries_than_the_envelope(seed, n, density)
     rng = np.random.default_rng(seed)
     lower = np.tril(rng.random((n, n)) < density, -1) * rng.random((n, n))
     matrix = lower + lower.T + 10.0 * n * np.eye(n)
-    entries = laplacian.envelope(csc_array(matrix))
+    entries = graph_module.envelope(csc_array(matrix))
     assert cholesky_entries(matrix.copy()) <= entries <= n * (n + 1) // 2
-    assert laplacian.envelope(csc_array(np.diag(np.ones(n)))) == n
+    assert graph_module.envelope(csc_array(np.diag(np.ones(n)))) == n
 
 
 def test_flows_are_pickled_with_whatever_they_have_computed():
@@ -442,7 +443,7 @@ def test_the_center_keeps_farthest_from_its_nearest_bound(net):
 
 def test_on_large_graphs_sizes_are_bounds(monkeypatch):
     exact = CapacitatedFlow.examples()[0]
-    monkeypatch.setattr(laplacian, "DENSE_NODES", 0)
+    monkeypatch.setattr(graph_module, "DENSE_NODES", 0)
     monkeypatch.setattr(capacitated_flow, "RANGED", 0)
     K = CapacitatedFlow.examples()[0]
     assert 0 < K.inner_radius <= exact.inner_radius

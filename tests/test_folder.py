@@ -24,8 +24,7 @@ from refused import refused_command as refused
 from test_cli import PROGRAM
 from tidewolf import __version__, baselines, learners, problems
 from tidewolf.cli import main
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import Interrupted, InvalidInput, NotSupported, OtherVersions
+from tidewolf.core import checkpoint, errors
 from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.run import finished, run
 from tidewolf.experiments import RunFolder, load
@@ -179,7 +178,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
     whole.write_rounds(found)
     whole.write_decisions(found)
     for stop in stops:
-        with contextlib.suppress(Interrupted):
+        with contextlib.suppress(errors.Interrupted):
             RunFolder.open(here / "cut").play(stopping=stop_after(stop))
     cut = RunFolder.open(here / "cut")
     found = cut.play()
@@ -209,7 +208,7 @@ PLACES = ("routing", "adversarial", "completion", "portfolio")
 def test_every_learner_resumes_from_its_recording(place, name):
     problem = problems.named(place)(rounds=24, seed=2)
     if (place, name) in REFUSED:
-        with pytest.raises(NotSupported, match=name):
+        with pytest.raises(errors.NotSupported, match=name):
             run(EVERY[name](problem.K, horizon=24), problem.stream)
         return
     learner = EVERY[name](problem.K, horizon=24)
@@ -252,8 +251,7 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
         child.kill()
     assert child.returncode == -signal.SIGKILL
     assert not (here / "cut" / "summary.json").exists()
-    said = refused(capsys, "run", "long.toml", "--out", "cut")
-    assert "`tidewolf resume cut`" in said
+    assert "`tidewolf resume cut`" in refused(capsys, "run", "long.toml", "--out", "cut")
     assert "`tidewolf resume cut`" in refused(capsys, "report", "cut")
     (here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part").write_bytes(
         b"half a checkpo"
@@ -396,8 +394,7 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        resolved = load("short.toml").resolved()
-        RunFolder.create(here / "cut", resolved)
+        RunFolder.create(here / "cut", load("short.toml").resolved())
         patched.setattr(os, "fsync", full)
         said = refused(capsys, "resume", "cut")
     assert (
@@ -444,7 +441,7 @@ def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys)
         ):
             assert main([*words, "--quiet"]) == 2
             assert "Another process is at work there" in capsys.readouterr().err
-        with pytest.raises(InvalidInput, match="Another process is at work"):
+        with pytest.raises(errors.InvalidInput, match="Another process is at work"):
             RunFolder.open(folder).play()
         assert (folder / "checkpoints" / ".half.part").exists()
         assert all(file.read_bytes() == content for file, content in before.items())
@@ -459,7 +456,7 @@ def test_two_threads_do_not_play_in_one_folder(folder):
     found = RunFolder.open(folder)
     with found.locked(), ThreadPoolExecutor(1) as pool:
         assert len(found.play()) == 2  # who holds it plays
-        with pytest.raises(InvalidInput, match="Another process is at work"):
+        with pytest.raises(errors.InvalidInput, match="Another process is at work"):
             pool.submit(found.play).result()
     assert len(found.play()) == 2
 
@@ -468,7 +465,7 @@ def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
     with pytest.warns(
-        OtherVersions, match=r"whole was written with numba .* \(here 0\.0\.1\)"
+        errors.OtherVersions, match=r"whole was written with numba .* \(here 0\.0\.1\)"
     ) as said:
         RunFolder.open(folder).play()
     assert len({str(each.message) for each in said}) == 1

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core import errors
-from tidewolf.core.frames import in_order, read_frame
+from tidewolf.core import errors, frames
 
 NAMES = ["SEA > DEN", "DEN > NYC", "SEA > NYC"]
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
@@ -54,8 +53,7 @@ def test_a_frame_of_one_array_is_not_copied():
     table = pd.DataFrame(TABLE)
     assert np.shares_memory(tw.functions.Linear(table).C, table.to_numpy())
     column = pl.Series(TABLE[:, 0].copy())
-    made = tw.functions.Affine(TABLE, column)
-    assert np.shares_memory(made.b, column.to_numpy())
+    assert np.shares_memory(tw.functions.Affine(TABLE, column).b, column.to_numpy())
 
 
 def test_columns_of_several_kinds_of_numbers_are_gathered():
@@ -63,8 +61,7 @@ def test_columns_of_several_kinds_of_numbers_are_gathered():
     expected = tw.functions.Linear(np.array([[1.0, 0.5, 1.0], [2.0, 1.5, 0.0]]))
     assert tw.functions.Linear(pd.DataFrame(columns)) == expected
     assert tw.functions.Linear(pl.DataFrame(columns)) == expected
-    nullable = pd.DataFrame(columns).convert_dtypes()
-    assert tw.functions.Linear(nullable) == expected
+    assert tw.functions.Linear(pd.DataFrame(columns).convert_dtypes()) == expected
 
 
 @both
@@ -102,8 +99,7 @@ def test_times_of_every_kind_are_the_same_times(make):
 
 
 def test_a_time_that_is_missing_is_not_known():
-    stream = tw.Stream(tw.functions.Linear(TABLE), time=pd.Series([*DAYS[:3], None]))
-    assert stream.info(3) is None
+    assert tw.Stream(tw.functions.Linear(TABLE), time=pd.Series([*DAYS[:3], None])).info(3) is None
     with pytest.raises(errors.NotFinite, match="no time"):
         tw.RoundInfo(time=pd.NaT)
 
@@ -196,7 +192,7 @@ def test_a_series_without_names_goes_by_position():
     other.observe(costs=pd.Series([1.0, 2.0, 3.0]))
     np.testing.assert_array_equal(other.play(), plain.play())
     permuted = pd.Series([3.0, 1.0, 2.0], index=[2, 0, 1])
-    assert in_order(permuted, None, "c", (3,)).tolist() == [1, 2, 3]
+    assert frames.in_order(permuted, None, "c", (3,)).tolist() == [1, 2, 3]
     nameless = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(2)))
     nameless.observe(costs=pd.Series([1.0, 2.0], index=["a", "b"]))
     nameless.observe(costs=pl.Series([1.0, 2.0]))
@@ -383,4 +379,4 @@ def test_a_table_is_read_from_a_frame_with_its_times():
 
 def test_columns_of_two_levels_are_links():
     table = pd.DataFrame(TABLE, columns=pd.MultiIndex.from_tuples(LINKS))
-    assert read_frame(table, "t").names == tuple(NAMES)
+    assert frames.read_frame(table, "t").names == tuple(NAMES)

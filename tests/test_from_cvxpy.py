@@ -16,7 +16,6 @@ from streams import require_equal
 from tidewolf.core import errors
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic, from_cvxpy
 from tidewolf.functions.from_cvxpy import FromCvxpy
-from tidewolf.testing import check_function
 
 N, ROUNDS = 3, 4
 X, Y = cp.Variable(N, name="x"), cp.Variable((2, 3), name="X")
@@ -116,7 +115,7 @@ def test_each_passes_the_checks_of_functions(name):
     f = from_cvxpy(expression, variable, values_of(expression, 0))
     rng = np.random.default_rng(1)
     points = [np.zeros(variable.shape), *(rng.normal(size=variable.shape) for _ in range(2))]
-    check_function(f, points=points)
+    tw.testing.check_function(f, points=points)
 
 
 @settings(max_examples=40)
@@ -141,8 +140,7 @@ def test_matrices_are_in_the_order_of_points():
     assert costs == Linear(rows)
     assert costs.C is rows
     point = np.arange(6.0).reshape(2, 3)
-    f = from_cvxpy(cp.exp(Y[0, 1]) + cp.exp(Y[1, 0]), Y)
-    slope = f.gradients(point)[0]
+    slope = from_cvxpy(cp.exp(Y[0, 1]) + cp.exp(Y[1, 0]), Y).gradients(point)[0]
     np.testing.assert_allclose(slope, np.exp(point) * np.array([[0, 1, 0], [1, 0, 0]]))
 
 
@@ -174,8 +172,7 @@ def test_rounds_given_one_by_one_are_of_one_kind():
             from_cvxpy(expression, X, {p: v[t : t + 1] for p, v in values.items()})
             for t in range(ROUNDS)
         ]
-        joined = kind.joined(each)
-        assert joined == from_cvxpy(expression, X, values)
+        assert kind.joined(each) == from_cvxpy(expression, X, values)
 
 
 def test_rounds_may_be_none_or_many_without_parameters():
@@ -221,7 +218,7 @@ def test_large_tables_are_sparse_or_not_made(monkeypatch):
     assert type(small) is type(shared) is MaxAffine
     assert shared.A.shape == (3, N)  # one table for all rounds
     require_equal(small, shared, [point, -point], 1e-12)
-    check_function(shared)
+    tw.testing.check_function(shared)
     monkeypatch.setattr(sys.modules["tidewolf.functions.from_cvxpy"], "_MOST", 8)
     for each in (expression, A @ X, cp.sum_squares(M @ X), cp.max(M @ X) + cp.max(X)):
         assert type(from_cvxpy(each, X, values_of(each, 0))) is FromCvxpy
@@ -231,8 +228,7 @@ def test_the_best_point_in_hindsight_is_that_of_cvxpy():
     """The whole problem, summed over the rounds, solved directly."""
     K, rounds, x = tw.sets.Simplex(N), 4, cp.Variable(N)
     member = [x >= 0.0, cp.sum(x) == 1.0]
-    caps = np.full((rounds, N), 0.6)
-    limits = from_cvxpy(cp.max(X - A), X, {A: caps})
+    limits = from_cvxpy(cp.max(X - A), X, {A: np.full((rounds, N), 0.6)})
     for expression in (
         A @ X + T,
         cp.max(M @ X) + cp.norm1(X - A),
@@ -272,8 +268,7 @@ def test_runs_sessions_and_advice_take_them(tmp_path):
     losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
     assert (losses, limits) == (Linear(costs), Capacity(caps))
     curved = from_cvxpy(cp.norm(X - A) - cp.sum(cp.entr(X + 1.0)), X, {A: costs})
-    run = tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits))
-    assert np.isfinite(run.regret).all()
+    assert np.isfinite(tw.run(tw.LyapunovDescent(K), tw.Stream(curved, limits)).regret).all()
     session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
     for t in range(2):
         session.observe(loss=curved[t : t + 1], constraint=[limits[t : t + 1]])

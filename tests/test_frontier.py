@@ -7,7 +7,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
-from tidewolf.evaluation.frontier import ALLOWED
+from tidewolf.evaluation.comparison import ALLOWED
 
 CAUTIONS = [float(f"{caution:.3g}") for caution in np.geomspace(0.01, 100.0, 13)]
 

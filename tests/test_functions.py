@@ -19,12 +19,8 @@ from covering import few, thinned
 from failing import assert_fails
 from refused import refused
 from tidewolf import functions
-from tidewolf.core import errors
-from tidewolf.core.arrays import is_array, like
+from tidewolf.core import arrays, checkpoint, errors, sparse, types
 from tidewolf.core.batch import Batch
-from tidewolf.core.checkpoint import packed, unpacked
-from tidewolf.core.sparse import is_sparse
-from tidewolf.core.types import Array, Shape
 from tidewolf.core.values import identity
 from tidewolf.functions import (
     Affine,
@@ -61,17 +57,18 @@ each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f)._
 
 def moved(f: Batch, make: Any) -> Batch:
     return type(f)(
-        **{name: make(part) if is_array(part) else part for name, part in f.fields().items()}
+        **{name: make(part) if arrays.is_array(part) else part for name, part in f.fields().items()}
     )
 
 
-def inside(f: Batch, seed: int = 0) -> list[Array] | None:
+def inside(f: Batch, seed: int = 0) -> list[types.Array] | None:
     """Points of the domain of a batch, where it has one: positive ones."""
     if f.domain is None:
         return None
-    reference = next(part for part in f.fields().values() if is_array(part))
+    reference = next(part for part in f.fields().values() if arrays.is_array(part))
     return [
-        like(x, reference) for x in np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
+        arrays.like(x, reference)
+        for x in np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
     ]
 
 
@@ -105,8 +102,8 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(f, kind):
 
 def dense(f: Batch) -> Batch:
     """The same functions without sparse coefficients."""
-    parts = {n: p.toarray() if is_sparse(p) else p for n, p in f.fields().items()}
-    if isinstance(f, MaxAffine) and is_sparse(f.A):
+    parts = {n: p.toarray() if sparse.is_sparse(p) else p for n, p in f.fields().items()}
+    if isinstance(f, MaxAffine) and sparse.is_sparse(f.A):
         rounds, pieces = f.b.shape
         whole = np.tile(parts["A"], (rounds, 1)) if len(f.A.indptr) == pieces + 1 else parts["A"]
         parts["A"] = whole.reshape(rounds, pieces, *f.shape)
@@ -228,7 +225,7 @@ def test_nothing_given_is_copied(f):
     again = moved(f, lambda part: part)
     for name, part in f.fields().items():
         assert getattr(again, name) is part or isinstance(part, tuple)
-        assert not is_array(part) or np.shares_memory(getattr(f[0:1], name), part)
+        assert not arrays.is_array(part) or np.shares_memory(getattr(f[0:1], name), part)
 
 
 def test_one_is_a_batch_of_a_single_round():
@@ -323,7 +320,7 @@ def test_offsets_are_those_of_the_half_spaces_and_an_empty_view_has_none(f):
 
 
 def test_sparse_coefficients_take_points_of_any_library():
-    for f in (f for f in EXAMPLES if any(map(is_sparse, f.fields().values()))):
+    for f in (f for f in EXAMPLES if any(map(sparse.is_sparse, f.fields().values()))):
         x = strict.asarray(np.random.default_rng(0).normal(size=f.shape), dtype=strict.float32)
         w = strict.ones(len(f), dtype=strict.float32)
         for found in (f.values(x), f.gradients(x), f.subgradient(x, w)):
@@ -336,8 +333,7 @@ def test_sparse_coefficients_take_points_of_any_library():
 def test_sparse_coefficients_are_never_made_dense():
     """A dense table of these would take 10^12 numbers."""
     n = k = 1_000_000
-    at = (np.full(k, 0.5), (np.arange(k), np.arange(k)[::-1]))
-    C = coo_array(at, shape=(k, n)).tocsr()
+    C = coo_array((np.full(k, 0.5), (np.arange(k), np.arange(k)[::-1])), shape=(k, n)).tocsr()
     x, w = np.ones(n), np.ones(k)
     for f in (Linear(C), Affine(C, np.zeros(k)), MaxAffine(C, np.zeros((k // 2, 2)))):
         assert (f.values(x)[0], f.subgradient(x, w[: len(f)]).sum()) == (0.5, 0.5 * len(f))
@@ -406,19 +402,19 @@ def test_what_custom_callables_answer_is_checked(value, subgradient):
 class Distance(Batch):
     """f_t(x) = ||x - C_t||^2, as a user would write it."""
 
-    C: Array
+    C: types.Array
 
     def __len__(self) -> int:
         return len(self.C)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> types.Shape:
         return tuple(self.C.shape[1:])
 
-    def values(self, x: Array) -> Array:
+    def values(self, x: types.Array) -> types.Array:
         return ((x - self.C) ** 2).sum(axis=1)
 
-    def subgradient(self, x: Array, weights: Array) -> Array:
+    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
         return weights @ (2 * (x - self.C))
 
     def view(self, rounds: slice) -> Self:
@@ -432,48 +428,48 @@ class Distance(Batch):
 class Root(Distance):
     domain = "nonnegative vectors"
 
-    def values(self, x: Array) -> Array:
+    def values(self, x: types.Array) -> types.Array:
         return np.broadcast_to(-np.sqrt(x).sum(), len(self)).copy()
 
-    def subgradient(self, x: Array, weights: Array) -> Array:
+    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
         return weights.sum() * -0.5 / np.sqrt(x)
 
 
-def values_of(f: Distance, x: Array) -> Array:
+def values_of(f: Distance, x: types.Array) -> types.Array:
     return ((x - f.C) ** 2).sum(axis=1)
 
 
-def slope_of(f: Distance, x: Array, w: Array) -> Array:
+def slope_of(f: Distance, x: types.Array, w: types.Array) -> types.Array:
     return w @ (2 * (x - f.C))
 
 
-def changes_the_point(f: Distance, x: Array) -> Array:
+def changes_the_point(f: Distance, x: types.Array) -> types.Array:
     values = values_of(f, x)
     x += 1.0
     return values
 
 
-def changes_the_weights(f: Distance, x: Array, w: Array) -> Array:
+def changes_the_weights(f: Distance, x: types.Array, w: types.Array) -> types.Array:
     w *= 2.0
     return slope_of(f, x, w / 2.0)
 
 
-def changes_itself(f: Distance, x: Array) -> Array:
+def changes_itself(f: Distance, x: types.Array) -> types.Array:
     f.C[0, 0] += 1.0
     return Batch.slopes(f, x)
 
 
-def rows_of(A: Array, b: float) -> Halfspaces:
+def rows_of(A: types.Array, b: float) -> Halfspaces:
     return Halfspaces(A, np.full(len(A), b), np.arange(len(A)))
 
 
 class LosesPieces(Distance, PiecewiseLinear):
     """f_t(x) = max_i x_i - C_ti."""
 
-    def values(self, x: Array) -> Array:
+    def values(self, x: types.Array) -> types.Array:
         return (x - self.C).max(axis=1)
 
-    def subgradient(self, x: Array, weights: Array) -> Array:
+    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
         return weights @ np.eye(x.size)[(x - self.C).argmax(axis=1)]
 
     def halfspaces(self) -> Halfspaces:
@@ -578,8 +574,8 @@ def test_functions_made_of_arrays_are_saved_in_states(f):
     for batch in (f, Sum(f, f, weights=[1.0, 2.0]), Max(Chain((f,)), f)):
         assert can_be_saved(batch)
         assert not can_be_saved(Max(Custom.examples()[0][:1], Linear([[1.0, 1.0, 1.0]])))
-        data = packed((saved_name(batch), saved_fields(batch)))
-        assert restored(*unpacked(data, np.zeros(0))) == batch
+        data = checkpoint.packed((saved_name(batch), saved_fields(batch)))
+        assert restored(*checkpoint.unpacked(data, np.zeros(0))) == batch
 
 
 def test_a_hand_made_function_in_a_state_is_refused():

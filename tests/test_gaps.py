@@ -54,8 +54,11 @@ def naive(given, gaps):
                     seen[i] = False
                     earlier = [r[j] for s, r in rows.items() if s < t and not math.isnan(r[j])]
                     later = [r[j] for s, r in rows.items() if s > t and not math.isnan(r[j])]
+                    beside = [v for v in rows.get(t, ()) if not math.isnan(v)]
                     if not earlier and (gaps == "last" or not later):
-                        return None
+                        if name != "costs" or gaps != "last" or not (beside or out[name]):
+                            return None
+                        later = [np.mean(beside) if beside else out[name][-1][j]]
                     value = earlier[-1] if earlier else later[0]
                 row.append(value)
             out[name].append(row)
@@ -99,8 +102,7 @@ def test_refusing_leaves_tables_as_they_are_or_refuses(given):
 
 
 def test_tables_without_times_go_row_by_row():
-    given = {"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}
-    found = align(given, "last")
+    found = align({"costs": table([1, 2, 3]), "limits": table([5, 6], None, "limits.csv")}, "last")
     assert found.tables["limits"].values.ravel().tolist() == [5, 6, 6]
     assert "1 missing rows" in found.notes[0]
     timed = {"costs": table([1, 2], [0, 1]), "limits": table([5, 6], None, "limits.csv")}

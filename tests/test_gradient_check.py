@@ -11,17 +11,16 @@ import tidewolf as tw
 from tidewolf.core.errors import NotConvex
 from tidewolf.functions import Affine, Chain, Custom, Linear, Max, Sum
 from tidewolf.functions.support import Member, require_subgradients
-from tidewolf.sets import Box, L2Ball, Simplex
 
 N, ROUNDS = 4, 24
 RNG = np.random.default_rng(0)
 C, P = RNG.normal(size=(ROUNDS, N)), RNG.uniform(size=(ROUNDS, N))
 SETS = {
-    "simplex": Simplex(N),
-    "ball": L2Ball(N),
-    "box": Box(np.zeros(N), np.ones(N)),
-    "small": Simplex(N, total=1e-3),
-    "large": L2Ball(N, 1e4, 1e4 * np.ones(N)),
+    "simplex": tw.sets.Simplex(N),
+    "ball": tw.sets.L2Ball(N),
+    "box": tw.sets.Box(np.zeros(N), np.ones(N)),
+    "small": tw.sets.Simplex(N, total=1e-3),
+    "large": tw.sets.L2Ball(N, 1e4, 1e4 * np.ones(N)),
 }
 each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 
@@ -71,8 +70,7 @@ def test_what_is_wrong_is_found_and_named(K, name):
     for kind, stream in zip(("loss", "constraint"), streams(value, subgradient), strict=True):
         with pytest.raises(NotConvex, match=said) as found:
             tw.run(tw.LyapunovDescent(K), stream)
-        numbered = re.match(rf"The {kind}(?: \w+)? of round (\d+) ", str(found.value))
-        assert int(numbered[1]) <= 10
+        assert int(re.match(rf"The {kind}(?: \w+)? of round (\d+) ", str(found.value))[1]) <= 10
 
 
 @each_set
@@ -89,7 +87,7 @@ def test_what_is_right_is_never_refused(K, name):
 def test_every_learner_finds_it(learner):
     value, subgradient, said = WRONG["twice a line"]
     with pytest.raises(NotConvex, match=said):
-        tw.run(learner(Simplex(N)), streams(value, subgradient)[0])
+        tw.run(learner(tw.sets.Simplex(N)), streams(value, subgradient)[0])
 
 
 def test_the_one_among_several_is_named():
@@ -100,10 +98,10 @@ def test_the_one_among_several_is_named():
     bad = Custom(carbon, lambda t, x: -np.eye(N)[0], N, rounds=ROUNDS)
     stream = tw.Stream(Linear(C), [good, bad])
     with pytest.raises(NotConvex, match=r"^The constraint carbon of round \d+ \(t = \d+\) breaks"):
-        tw.run(tw.LyapunovDescent(Simplex(N)), stream)
+        tw.run(tw.LyapunovDescent(tw.sets.Simplex(N)), stream)
     parts = Sum(Linear(C), Chain((bad[:3], bad[3:])))
     with pytest.raises(NotConvex, match=r"^The loss carbon of round"):
-        tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(parts))
+        tw.run(tw.LyapunovDescent(tw.sets.Simplex(N)), tw.Stream(parts))
     assert isinstance(stream.constraints, Max)
 
 
@@ -129,11 +127,11 @@ def test_a_wrong_factor_does_not_hide_behind_curvature():
 
 def test_later_rounds_are_not_looked_at():
     late = Custom(lambda t, x: C[t] @ x, lambda t, x: C[t] if t < 10 else -C[t], N, rounds=ROUNDS)
-    assert tw.run(tw.LyapunovDescent(Simplex(N)), tw.Stream(late)).rounds == ROUNDS
+    assert tw.run(tw.LyapunovDescent(tw.sets.Simplex(N)), tw.Stream(late)).rounds == ROUNDS
 
 
 def test_sessions_refuse_it_too_and_the_round_can_be_observed_again():
-    session = tw.Session(tw.LyapunovDescent(Simplex(N)))
+    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(N)))
     session.observe(costs=C[0])
     x = session.play()
     with pytest.raises(NotConvex, match=r"The loss of round 2 \(t = 1\) breaks .* sign"):

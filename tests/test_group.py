@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_groups as naive
-from tidewolf.methods.steps.adagrad import DescentSums, descend, reaches, squares
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    Part,
+    StepGradient,
+    descend,
+    descend_together,
+    reaches,
+    squares,
+)
 from tidewolf.sets.base import Factors
 
 seeds = st.integers(0, 2**32)
@@ -56,8 +63,7 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
         mean = sum(phi[j] * u[j] for j in range(size))
         square = sum(etas[j] * phi[j] ** 2 for j in range(size)) * (P @ P)
         back = min(1.0, max(0.0, -grad.penalty_value - P @ (mean - grad.x)) / square)
-    found = descend_together(parts, grad, scale, keep, WHOLE)
-    for j, (y, own) in enumerate(found):
+    for j, (y, own) in enumerate(descend_together(parts, grad, scale, keep, WHOLE)):
         there = u[j]
         if broken:
             there = u[j] + (1 - keep) * back * etas[j] * phi[j] * grad.penalty_gradient
@@ -99,8 +105,7 @@ def test_prices_pay_for_every_policy_that_keeps_the_limits(factors, seed, size, 
     """
     rng = np.random.default_rng(seed)
     D = np.full(len(factors.starts), 3.0)
-    start = DescentSums.start(factors)
-    ys, sums = [np.zeros(N) for _ in range(size)], [start] * size
+    ys, sums = [np.zeros(N) for _ in range(size)], [DescentSums.start(factors)] * size
     z = rng.uniform(-0.3, 0.3, (size, N))
     left, apart, prices = 0.0, 0.0, 0.0
     for _ in range(40):

@@ -11,16 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tidewolf as tw
 from refused import refused
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.task import Solution, Task
-from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull
-from tidewolf.sets.highs import WarmModel
+from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull, highs
 
 seeds = st.integers(0, 2**32 - 1)
 quick = settings(max_examples=60, deadline=None)
@@ -55,11 +53,11 @@ def a_stream(seed, n, k, room, shape=None, at=None):
     losses = Affine(rng.normal(size=(k, *shape)), rng.normal(size=k))
     kind = rng.integers(3)
     if kind == 0:
-        return Stream(losses, MaxAffine(A.reshape(k, 2, *shape), b))
+        return tw.Stream(losses, MaxAffine(A.reshape(k, 2, *shape), b))
     if kind == 1:
-        return Stream(losses, Affine(A[:, 0].reshape(k, *shape), b[:, 0]))
+        return tw.Stream(losses, Affine(A[:, 0].reshape(k, *shape), b[:, 0]))
     c = at + room / 2 + 0.1 * rng.normal(size=(k, n))
-    return Stream(losses, Capacity(c.reshape(k, *shape)))
+    return tw.Stream(losses, Capacity(c.reshape(k, *shape)))
 
 
 def proves(proof, K, stream, members):
@@ -94,7 +92,7 @@ def test_the_bracket_holds_the_enumerated_minimum(seed, n, k, room, shape):
         K = Translated(VertexHull(hull.reshape(4, *shape)), shift.reshape(shape))
         n, k, corners = 4, min(k, 3), hull + shift
     stream = a_stream(seed, n, k, room, shape, corners.mean(axis=0))
-    best, got = by_enumeration(corners, stream), best_in_hindsight(K, stream)
+    best, got = by_enumeration(corners, stream), tw.best_in_hindsight(K, stream)
     if math.isinf(best):
         assert got.feasible is not True
         assert got.upper == math.inf
@@ -117,7 +115,7 @@ def test_a_set_in_another_array_library():
     hull = VertexHull(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     K = Translated(hull, np.array([0.5, 0.0])).to(xp.asarray([0.0]))
     limits = Affine(xp.asarray([[0.0, 1.0]]), xp.asarray([0.25]))
-    got = best_in_hindsight(K, Stream(Linear(xp.asarray([[-1.0, -2.0]])), limits))
+    got = tw.best_in_hindsight(K, tw.Stream(Linear(xp.asarray([[-1.0, -2.0]])), limits))
     np.testing.assert_allclose(got.point, [1.25, 0.25], atol=1e-9)
     assert got.lower == pytest.approx(-1.75)
 
@@ -125,17 +123,17 @@ def test_a_set_in_another_array_library():
 def test_start_and_stop_choose_the_rounds():
     K, stream = Simplex(3), a_stream(3, 3, 12, 0.5)
     for start, stop in ((3, 8), (None, 8), (-4, None)):
-        whole = best_in_hindsight(K, stream[start:stop])
-        assert best_in_hindsight(K, stream, start, stop) == whole
+        whole = tw.best_in_hindsight(K, stream[start:stop])
+        assert tw.best_in_hindsight(K, stream, start, stop) == whole
 
 
 def test_two_rounds_that_exclude_each_other_are_named():
     A, b = np.zeros((10, 2)), np.ones(10)
     A[4], b[4] = [1.0, 0.0], 0.4
     A[7], b[7] = [0.0, 3.0], 1.5
-    stream = Stream(Linear(np.ones((10, 2))), Affine(A, b))
-    assert best_in_hindsight(Simplex(2), stream, 0, 7).feasible
-    got = best_in_hindsight(Simplex(2), stream, 2)
+    stream = tw.Stream(Linear(np.ones((10, 2))), Affine(A, b))
+    assert tw.best_in_hindsight(Simplex(2), stream, 0, 7).feasible
+    got = tw.best_in_hindsight(Simplex(2), stream, 2)
     proof = got.infeasibility
     assert got.feasible is False
     assert (proof.rounds.tolist(), proof.rows.tolist()) == ([4, 7], [2, 5])
@@ -148,10 +146,10 @@ def test_two_rounds_that_exclude_each_other_are_named():
 def test_units_do_not_matter(unit, room):
     stream = a_stream(0, 3, 6, room)
     losses, limits = stream.losses, stream.constraints
-    scaled = Stream(
+    scaled = tw.Stream(
         Affine(unit * losses.A, unit * losses.b), type(limits)(unit * limits.A, unit * limits.b)
     )
-    got, want = best_in_hindsight(Simplex(3), scaled), best_in_hindsight(Simplex(3), stream)
+    got, want = tw.best_in_hindsight(Simplex(3), scaled), tw.best_in_hindsight(Simplex(3), stream)
     assert got.feasible is want.feasible is (room > 0)
     if want.feasible:
         bounds = [unit * want.lower, unit * want.upper]
@@ -165,7 +163,7 @@ def test_rows_that_are_constant_on_the_set_change_nothing(sign):
     """What projecting such a row leaves is rounding, which is not to be scaled to size 1."""
     K, losses = CappedSimplex(6, 0.5), Linear([[4.0, 10.0, -4.0, 4.0, -18.0, -18.0]] * 2)
     rows = np.array([[sign] * 6, [1.0, -1.0, 1.0, 1.0, 1.0, 1.0]])
-    best = best_in_hindsight(K, Stream(losses, Affine(rows, [sign, 0.9])))
+    best = tw.best_in_hindsight(K, tw.Stream(losses, Affine(rows, [sign, 0.9])))
     assert best.feasible
     assert best.lower == pytest.approx(best.upper)
 
@@ -173,10 +171,10 @@ def test_rows_that_are_constant_on_the_set_change_nothing(sign):
 def test_long_and_wide_streams():
     rng = np.random.default_rng(0)
     A = rng.uniform(0.2, 1.0, (17_544, 13))
-    long = Stream(Linear(rng.uniform(size=A.shape)), Affine(A, np.full(len(A), 0.92)))
+    long = tw.Stream(Linear(rng.uniform(size=A.shape)), Affine(A, np.full(len(A), 0.92)))
     room = Capacity(rng.uniform(0.003, 0.01, (336, 456)))
-    for stream in (long, Stream(Linear(rng.uniform(size=(336, 456))), room)):
-        got = best_in_hindsight(Simplex(stream.shape[0]), stream)
+    for stream in (long, tw.Stream(Linear(rng.uniform(size=(336, 456))), room)):
+        got = tw.best_in_hindsight(Simplex(stream.shape[0]), stream)
         assert got.feasible
         assert 0 <= got.upper - got.lower <= 1e-11 * got.upper
 
@@ -190,7 +188,7 @@ CURVED = Quadratic(np.eye(2), [[0.0, 0.0]]), Quadratic(np.eye(2), [[0.0, 0.0]], 
 
 @pytest.mark.parametrize(
     ("method", "stream"),
-    [(LinearProgramming, Stream(LINEAR, CAPACITY)), (NewtonSteps, Stream(*CURVED))],
+    [(LinearProgramming, tw.Stream(LINEAR, CAPACITY)), (NewtonSteps, tw.Stream(*CURVED))],
 )
 @pytest.mark.parametrize(
     ("point", "weights"),
@@ -204,7 +202,7 @@ CURVED = Quadratic(np.eye(2), [[0.0, 0.0]]), Quadratic(np.eye(2), [[0.0, 0.0]], 
     ],
 )
 def test_what_a_solver_proposes_is_not_believed(method, stream, point, weights, monkeypatch):
-    true = best_in_hindsight(Simplex(2), stream)
+    true = tw.best_in_hindsight(Simplex(2), stream)
     count = len(Task.of(Simplex(2), stream.losses, stream.constraints).b)
     lie = Solution(
         None if point is None else np.array(point),
@@ -213,14 +211,14 @@ def test_what_a_solver_proposes_is_not_believed(method, stream, point, weights, 
         np.array([0.5, 0.5]),
     )
     monkeypatch.setattr(method, "solve", lambda self, task: lie)
-    got = best_in_hindsight(Simplex(2), stream)
+    got = tw.best_in_hindsight(Simplex(2), stream)
     assert (got.point, got.upper, got.feasible) == (None, math.inf, None)
     assert got.lower <= true.upper
 
 
 def test_a_solver_that_gives_up_leaves_the_bound_without_constraints(monkeypatch):
-    monkeypatch.setattr(WarmModel, "__call__", lambda *_: None)
-    got = best_in_hindsight(Simplex(2), Stream(LINEAR, CAPACITY))
+    monkeypatch.setattr(highs.WarmModel, "__call__", lambda *_: None)
+    got = tw.best_in_hindsight(Simplex(2), tw.Stream(LINEAR, CAPACITY))
     assert (got.point, got.upper, got.feasible) == (None, math.inf, None)
     assert (got.method, got.lower) == (LinearProgramming.name, pytest.approx(1.0))
 
@@ -240,11 +238,11 @@ CUSTOM = Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, (2,), 1)
 )
 def test_what_is_missing_is_named(losses, constraints):
     with pytest.raises(NotSupported, match="Custom"):
-        best_in_hindsight(Simplex(2), Stream(losses, constraints))
+        tw.best_in_hindsight(Simplex(2), tw.Stream(losses, constraints))
 
 
 def test_rounds_and_shapes_are_checked():
     with refused(InvalidInput):
-        best_in_hindsight(Simplex(2), Stream(LINEAR, CAPACITY), 1)
+        tw.best_in_hindsight(Simplex(2), tw.Stream(LINEAR, CAPACITY), 1)
     with refused(WrongShape):
-        best_in_hindsight(Simplex(3), Stream(LINEAR, CAPACITY))
+        tw.best_in_hindsight(Simplex(3), tw.Stream(LINEAR, CAPACITY))

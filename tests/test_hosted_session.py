@@ -15,8 +15,8 @@ import tidewolf as tw
 from test_deadline import GATE, Policy
 from tidewolf.core import errors
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession, Settings
+from tidewolf.service.models import Built, Description
 from tidewolf.service.requests import Caller, Limits
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
@@ -105,6 +105,29 @@ def door(opened):
     return opened()
 
 
+def test_costs_of_entries_that_were_not_seen_may_be_missing(opened):
+    """The cost seen last stands, also after a kill; unknown names and other numbers are refused."""
+    three = {"kind": "SimplexProduct", "sizes": [3], "least": 0.01}
+    door = opened({"set": three, "names": ["a", "b", "c"]})
+    seen = door.observe("a", {"round": 1, "costs": {"a": 3.0, "c": 6.0}})
+    assert seen["cost"] == pytest.approx(4.5)  # b has the mean of both
+    again = door.observe("a", {"round": 1, "costs": {"a": 3.0, "c": 6.0}})
+    assert (again["rounds"], again["cost"]) == (1, seen["cost"])
+    door.reopen()
+    door.observe("a", {"round": 2, "costs": {"b": 1.0}, "capacities": [1.0, 1.0, 1.0]})
+    session = door.hosted("a").session
+    assert session.imputed_costs == 3
+    assert session.last_functions[0].C.tolist() == [[3.0, 1.0, 6.0]]
+    for body in (
+        {"costs": {"d": 1.0}},
+        {"costs": {}},
+        {"costs": {"a": 1.0}, "capacities": {"a": 1.0}},
+    ):
+        with pytest.raises(errors.InvalidInput, match="The observation"):
+            door.observe("a", {"round": 3, **body})
+    assert door.hosted("a").session.rounds == 2
+
+
 def test_the_first_rounds_of_a_session(door):
     first = door.decide("a")
     told = {"round": 1, "source": "learner", "mode": "live"}
@@ -158,8 +181,7 @@ def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
 
 
 def test_rounds_are_observed_late_and_in_any_order(door):
-    ahead = door.decide("a", {"round": 4})
-    assert (ahead["round"], door.get("a")["pending"]) == (4, [1, 2, 3, 4])
+    assert (door.decide("a", {"round": 4})["round"], door.get("a")["pending"]) == (4, [1, 2, 3, 4])
     for number in (3, 1, 4, 2):
         assert door.observe("a", {"round": number, "costs": COSTS})["round"] == number
     assert (door.get("a")["pending"], door.get("a")["round"]) == ([], 5)
@@ -314,8 +336,7 @@ def network(links: list[list[str]]) -> dict[str, Any]:
 
 
 def test_a_network_that_changes_goes_on_by_name(door):
-    learners = [{"name": "LyapunovDescent"}]
-    door.put("net", {"set": network(LINKS), "learners": learners})
+    door.put("net", {"set": network(LINKS), "learners": [{"name": "LyapunovDescent"}]})
     first = door.decide("net")
     assert [path["path"] for path in first["paths"]] == ["s > a > t", "s > b > t"]
     door.observe("net", {"round": 1, "costs": dict.fromkeys(first["decision"], 1.0)})
@@ -338,8 +359,7 @@ def test_a_network_that_changes_goes_on_by_name(door):
     gone = door.migrate("net", {"set": network([["s", "b"], ["b", "t"], ["s", "t"]])})
     assert not gone["pinned"]
     assert gone["settings"]["incumbent"] == {"s > b": 1.0, "b > t": 1.0, "s > t": 0.0}
-    entry = door.audit("net")["entries"][-1]
-    assert "its pin used removed entries" in entry["what"]
+    assert "its pin used removed entries" in door.audit("net")["entries"][-1]["what"]
     with pytest.raises(errors.InvalidInput):
         door.migrate("net", {"learners": [{"name": "Ensemble"}]})
 
@@ -595,8 +615,7 @@ def test_a_kill_between_any_two_requests_changes_no_answer(tmp_path_factory, req
     for i, (what, body) in enumerate(requests):
         if i in kills:
             killed.reopen()
-        expected = asked(whole, what, body)
-        assert asked(killed, what, body) == expected, (what, body)
+        assert asked(killed, what, body) == asked(whole, what, body), (what, body)
     assert whole.history("a") == killed.history("a")
     for door in doors:
         door.sessions.store.close()

@@ -11,7 +11,6 @@ import tidewolf as tw
 from refused import refused_command
 from tidewolf.cli import main
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, savings
-from tidewolf.problems import Problem
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 ROUNDS = 20
@@ -143,7 +142,7 @@ def problem(**more):
     stream = tw.Stream(
         tw.functions.Linear(COSTS), tw.functions.Capacity(np.full(COSTS.shape, 0.6)), **more
     )
-    return Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
+    return tw.problems.Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
 
 
 @pytest.mark.parametrize(
@@ -165,7 +164,7 @@ def of_losses(points, sign=1.0, limit=0.6):
     """A run of these points, at these costs or at their negatives."""
     limits = tw.functions.Capacity(np.full(COSTS.shape, limit))
     stream = tw.Stream(tw.functions.Linear(sign * COSTS), limits)
-    here = Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
+    here = tw.problems.Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
     return play_incumbent(Incumbent(here.K, points), here, None)
 
 
@@ -191,13 +190,11 @@ def test_a_single_row_stands_in_every_round(here):
 
 def test_decisions_as_tidewolf_writes_them_are_read_beside_files_in_another_format(here):
     for name in ("costs.csv", "capacities.csv"):
-        frame = pandas.read_csv(name)
-        frame.to_csv(name, index=False, sep=";", decimal=",", encoding="latin-1")
+        pandas.read_csv(name).to_csv(name, index=False, sep=";", decimal=",", encoding="latin-1")
     (here / "e.toml").write_text(f'{FILE}[files]\ndecimal = ","\nencoding = "latin-1"\n')
     played()
     (here / "out" / "decisions.csv").rename(here / "ours.csv")
-    found = played("--incumbent", "ours.csv")["incumbent"]
-    assert found["loss"]["total"] > 0.0
+    assert played("--incumbent", "ours.csv")["incumbent"]["loss"]["total"] > 0.0
 
 
 def test_an_entry_without_a_column_is_0_and_that_is_said(here, capsys):

@@ -13,19 +13,15 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import few
-from tidewolf import baselines, learners
 from tidewolf.evaluation.intervals import _family, shared_intervals
-from tidewolf.functions import Custom, Linear
-from tidewolf.methods.base import Bound
-from tidewolf.methods.capabilities import BoundsParts
+from tidewolf.methods import base, capabilities
 from tidewolf.problems.adversarial import KINDS
-from tidewolf.sets import Box, Simplex
 
-EVERY = {**learners.every(), **baselines.every()}
-PROMISING = [name for name, kind in EVERY.items() if issubclass(kind, BoundsParts)]
+EVERY = {**tw.learners.every(), **tw.baselines.every()}
+PROMISING = [name for name, kind in EVERY.items() if issubclass(kind, capabilities.BoundsParts)]
 # these promise nothing for a part of the rounds
 SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]
-K = Simplex(6)
+K = tw.sets.Simplex(6)
 
 
 def played(kind: str, rounds: int, phase: int, learner: Any = None) -> tw.Run:
@@ -90,8 +86,7 @@ def test_runs_on_one_stream_share_the_best_points_of_intervals():
 
 
 def test_intervals_without_a_feasible_point_have_a_verdict_and_a_proof():
-    run = played("excluding", 400, 100)
-    found = tw.intervals(run, 20)
+    found = tw.intervals(played("excluding", 400, 100), 20)
     for each in found.every:
         assert each.feasible is (each.start // 100 == (each.stop - 1) // 100)
         assert (each.regret is None) is (each.feasible is False)
@@ -134,7 +129,7 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     are too large to listen to losses by then, and a damped multiplier forgets slowly; the bound of
     DriftPlusPenalty for these rounds is below what they lose.
     """
-    line, rounds = Box([-1.0], [1.0]), 2048
+    line, rounds = tw.sets.Box([-1.0], [1.0]), 2048
     stream = tw.problems.adversarial(rounds, kind="deadlock", K=line, phase=rounds // 2).stream
     regrets, bounds = {}, {}
     runs = [tw.run(EVERY[name](line, horizon=rounds), stream) for name in names]
@@ -158,9 +153,9 @@ class Sure(tw.LyapunovDescent):
 
     share = 1.0
 
-    def bound_between(self, record: Any, start: int, stop: int) -> Bound:
+    def bound_between(self, record: Any, start: int, stop: int) -> base.Bound:
         most = self.share * self.K.diameter * (stop - start)
-        return Bound(most, most)
+        return base.Bound(most, most)
 
 
 class Bold(Sure):
@@ -181,9 +176,9 @@ def test_promises_are_judged():
 
 
 def test_without_an_exact_comparator_violations_are_still_counted():
-    limits = Custom(lambda t, x: x @ x / 2 - 0.1, lambda t, x: x, (3,), 40)
-    stream = tw.Stream(Linear(np.ones((40, 3))), limits)
-    found = tw.intervals(tw.run(tw.LyapunovDescent(Simplex(3), horizon=40), stream))
+    limits = tw.functions.Custom(lambda t, x: x @ x / 2 - 0.1, lambda t, x: x, (3,), 40)
+    stream = tw.Stream(tw.functions.Linear(np.ones((40, 3))), limits)
+    found = tw.intervals(tw.run(tw.LyapunovDescent(tw.sets.Simplex(3), horizon=40), stream))
     assert found.worst_regret is None
     assert found.worst_violation == found.every[-1]
     assert found.holds is None

@@ -21,18 +21,15 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.cli import screen as screen_of_cli
+from tidewolf import cli, core
 from tidewolf.cli.app import invoke
-from tidewolf.core import jit
-from tidewolf.core import jit_cache as kernel_cache
-from tidewolf.core.errors import NotCached
-from tidewolf.core.jit import COMPILED, Indirect, Kernel, interpreting, kernel, light_kernel
+from tidewolf.core import errors, jit
 
 
-def every_kernel() -> list[Kernel]:
+def every_kernel() -> list[jit.Kernel]:
     for info in pkgutil.walk_packages(tw.__path__, "tidewolf."):
         importlib.import_module(info.name)
-    kernels = [thing for thing in gc.get_objects() if type(thing) is Kernel]
+    kernels = [thing for thing in gc.get_objects() if type(thing) is jit.Kernel]
     own = [each for each in kernels if each.plain.__module__.startswith("tidewolf.")]
     return [each for each in own if each.plain.__closure__ is None]  # others may hold any kernel
 
@@ -43,7 +40,7 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
     def made(source, name, **meanings):
         space = {"__name__": "somewhere", **meanings}
         exec(compile(source, name, "exec"), space)
-        return kernel(space["f"])
+        return jit.kernel(space["f"])
 
     def twice(x):
         return 2 * x
@@ -51,7 +48,7 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
     def thrice(x):
         return 3 * x
 
-    g = kernel(twice)
+    g = jit.kernel(twice)
     first = made(source, "a.py", g=g, A=1.0)
     assert made("\n\n# a comment\n" + source, "b.py", g=g, A=1.0).key == first.key
     others = [
@@ -63,7 +60,7 @@ def test_lines_and_files_do_not_count_and_what_is_given_does():
         made(source, "a.py", g=g, A=np.dtype(np.int32)),
         made(source, "a.py", g=g, A=np.dtype([("x", np.int32)])),
         made(source, "a.py", g=g, A=(1.0,)),
-        made(source, "a.py", g=kernel(thrice), A=1.0),
+        made(source, "a.py", g=jit.kernel(thrice), A=1.0),
         made(source.replace("(x):", "(x=2.0):"), "a.py", g=g, A=1.0),
         made(source.replace("(x):", "(x=3.0):"), "a.py", g=g, A=1.0),
         made(source.replace(" + ", " - "), "a.py", g=g, A=1.0),
@@ -78,7 +75,7 @@ def test_constants_that_are_closed_over_count():
         def f(x):
             return by * x
 
-        return kernel(f)
+        return jit.kernel(f)
 
     assert scaled(2.0).key == scaled(2.0).key != scaled(3.0).key
     assert (scaled(2.0)(5.0), scaled(3.0)(5.0)) == (10.0, 15.0)
@@ -90,7 +87,7 @@ def test_numbers_in_a_module_of_ones_own_are_read_and_the_code_is_not_kept():
         numbers.value = value
         space = {"numbers": numbers, "__name__": "somewhere"}
         exec("def f(x):\n    return numbers.value * x\n", space)
-        return kernel(space["f"])
+        return jit.kernel(space["f"])
 
     assert of_module(2.0).key is None
     assert (of_module(2.0)(5.0), of_module(3.0)(5.0)) == (10.0, 15.0)
@@ -99,19 +96,19 @@ def test_numbers_in_a_module_of_ones_own_are_read_and_the_code_is_not_kept():
 def test_what_cannot_be_told_apart_is_not_kept():
     space = {"__name__": "somewhere", "opaque": object()}
     exec("def h(x):\n    return opaque", space)
-    assert kernel(space["h"]).key is None
-    caller = {"__name__": "somewhere", "h": kernel(space["h"])}
+    assert jit.kernel(space["h"]).key is None
+    caller = {"__name__": "somewhere", "h": jit.kernel(space["h"])}
     exec("def f(x):\n    return h(x)", caller)
-    assert kernel(caller["f"]).key is None
+    assert jit.kernel(caller["f"]).key is None
 
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """A cache folder of the test's own."""
-    monkeypatch.setattr(kernel_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
-    kernel_cache.folder_of.cache_clear()
+    monkeypatch.setattr(core.jit_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
+    core.jit_cache.folder_of.cache_clear()
     yield tmp_path / "cache" / "tidewolf"
-    kernel_cache.folder_of.cache_clear()
+    core.jit_cache.folder_of.cache_clear()
 
 
 def load(folder: Path, name: str) -> ModuleType:
@@ -121,8 +118,7 @@ def load(folder: Path, name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     source = (folder / f"{name}.py").read_text()  # never through a .pyc, which trusts times
     sys.modules[name] = module
-    code = compile(source, str(folder / f"{name}.py"), "exec", dont_inherit=True)
-    exec(code, module.__dict__)
+    exec(compile(source, str(folder / f"{name}.py"), "exec", dont_inherit=True), module.__dict__)
     return module
 
 
@@ -157,7 +153,7 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept):
         def half(x):
             return 0.5 * x
 
-        found = kernel(half)
+        found = jit.kernel(half)
         return found(3.0), sum(found.compiled.stats.cache_hits.values())
 
     assert answers() == (1.5, 0)
@@ -171,17 +167,17 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept):
         assert answers() == (1.5, 0)
         assert answers() == (1.5, 1)
     name = entry.name.split("-")[0]
-    for i in range(3 * kernel_cache.OLD):
-        old = kept / f"{name}-{i:032x}-0{kernel_cache.SUFFIX}"
+    for i in range(3 * core.jit_cache.OLD):
+        old = kept / f"{name}-{i:032x}-0{core.jit_cache.SUFFIX}"
         old.write_bytes(b"")
         os.utime(old, (1e9 + i, 1e9 + i))
-    stranger = kept / f"{name}_else-0-0{kernel_cache.SUFFIX}"
+    stranger = kept / f"{name}_else-0-0{core.jit_cache.SUFFIX}"
     stranger.write_bytes(b"")
     entry.write_bytes(b"")
     assert answers() == (1.5, 0)
     left = sorted(path.name for path in kept.iterdir() if path not in (entry, stranger))
-    newest = range(2 * kernel_cache.OLD, 3 * kernel_cache.OLD)
-    assert left == [f"{name}-{i:032x}-0{kernel_cache.SUFFIX}" for i in newest]
+    newest = range(2 * core.jit_cache.OLD, 3 * core.jit_cache.OLD)
+    assert left == [f"{name}-{i:032x}-0{core.jit_cache.SUFFIX}" for i in newest]
     assert entry.exists()
     assert stranger.exists()
 
@@ -195,14 +191,13 @@ def test_what_is_compiled_is_counted_and_what_is_loaded_is_not(kept):
         def below(x):
             return x + 1.0
 
-        inner, before = kernel(below), len(COMPILED)
+        inner, before = jit.kernel(below), len(jit.COMPILED)
 
         def above(x):
             return 2.0 * inner(x[0])
 
-        outer = kernel(above)
-        assert outer(np.array([1.0])) == 4.0
-        found = COMPILED[before:]
+        assert jit.kernel(above)(np.array([1.0])) == 4.0
+        found = jit.COMPILED[before:]
         assert all(each.seconds > 0.0 for each in found)
         return [each.name.rpartition("_")[2].rpartition(".")[2] for each in found]
 
@@ -261,13 +256,13 @@ def other_process(tmp_path, monkeypatch):
 
 def test_of_two_processes_one_compiles_and_the_other_loads(kept, tmp_path, other_process):
     other = other_process()
-    above, before = load(tmp_path, "above_of_test").above, len(COMPILED)
+    above, before = load(tmp_path, "above_of_test").above, len(jit.COMPILED)
     print(file=other.stdin, flush=True)
     assert above(np.ones(1)) == 4.0
     theirs, _ = other.communicate()
-    both = [*(each.name for each in COMPILED[before:]), *theirs.split()]
+    both = [*(each.name for each in jit.COMPILED[before:]), *theirs.split()]
     assert [name.rpartition(".")[2] for name in both] == ["above"]
-    assert [path.suffix for path in kept.iterdir()] == [kernel_cache.SUFFIX]
+    assert [path.suffix for path in kept.iterdir()] == [core.jit_cache.SUFFIX]
 
 
 def test_a_lock_is_released_by_death_and_by_an_error(kept, tmp_path, other_process):
@@ -275,12 +270,11 @@ def test_a_lock_is_released_by_death_and_by_an_error(kept, tmp_path, other_proce
         return x.nothing
 
     with pytest.raises(numba.TypingError):
-        kernel(fails)(1.0)
+        jit.kernel(fails)(1.0)
     assert jit.CLOCK.depth == 0
     assert list(kept.iterdir()) == []
     above = load(tmp_path, "above_of_test").above
-    entry = above.compiled._cache.entry((numba.float64[::1],))
-    other = other_process(str(entry))
+    other = other_process(str(above.compiled._cache.entry((numba.float64[::1],))))
     death = threading.Timer(0.2, other.kill)
     death.start()
     assert above(np.ones(1)) == 4.0
@@ -307,8 +301,8 @@ def interpreted(monkeypatch):
         seen[self.plain.__name__] += 1
         return found
 
-    right = Kernel.__call__
-    monkeypatch.setattr(Kernel, "__call__", both)
+    right = jit.Kernel.__call__
+    monkeypatch.setattr(jit.Kernel, "__call__", both)
     return seen
 
 
@@ -327,7 +321,7 @@ def test_light_kernels_give_the_bits_of_machine_code_and_call_light_ones_alone(i
     assert interpreted  # those whose code is kept here are not
     for each in light:
         called = [each.plain.__globals__.get(name) for name in each.plain.__code__.co_names]
-        assert all(part in light for part in called if isinstance(part, Kernel))
+        assert all(part in light for part in called if isinstance(part, jit.Kernel))
 
 
 def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
@@ -340,13 +334,13 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
         return found
 
     def compiled_after(*sizes):
-        one, seen = light_kernel(total), []
+        one, seen = jit.light_kernel(total), []
         for size in sizes:
-            before = len(COMPILED)
+            before = len(jit.COMPILED)
             found = one(np.ones(size))
             assert found == size
             assert type(found) is float
-            seen.append(len(COMPILED) - before)
+            seen.append(len(jit.COMPILED) - before)
         return seen
 
     monkeypatch.setattr(jit, "ENOUGH", 250)
@@ -360,8 +354,8 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
 @pytest.mark.parametrize(
     ("owner", "writes", "error"),
     [
-        (kernel_cache.tempfile, "TemporaryFile", PermissionError(13, "Permission denied")),
-        (kernel_cache, "write", OSError(28, "No space left on device")),
+        (core.jit_cache.tempfile, "TemporaryFile", PermissionError(13, "Permission denied")),
+        (core.jit_cache, "write", OSError(28, "No space left on device")),
     ],
     ids=["no place", "full disk"],
 )
@@ -378,18 +372,18 @@ def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
         return 0.5 * x
 
     monkeypatch.setattr(owner, writes, refused)
-    kernel_cache.warn_once.cache_clear()
-    with pytest.warns(NotCached, match="NUMBA_CACHE_DIR"):
-        assert kernel(doubled)(3.0) == 6.0
-    assert kernel(halved)(3.0) == 1.5  # a second warning would be an error
+    core.jit_cache.warn_once.cache_clear()
+    with pytest.warns(errors.NotCached, match="NUMBA_CACHE_DIR"):
+        assert jit.kernel(doubled)(3.0) == 6.0
+    assert jit.kernel(halved)(3.0) == 1.5  # a second warning would be an error
     assert not kept.exists() or list(kept.iterdir()) == []
 
 
 def test_code_is_run_from_no_folder_of_another_user(kept, monkeypatch):
-    assert kernel_cache.folder_of("") == kept
-    kernel_cache.folder_of.cache_clear()
-    monkeypatch.setattr(kernel_cache.os, "geteuid", lambda: os.stat(kept).st_uid + 1)
-    assert kernel_cache.folder_of("") is None
+    assert core.jit_cache.folder_of("") == kept
+    core.jit_cache.folder_of.cache_clear()
+    monkeypatch.setattr(core.jit_cache.os, "geteuid", lambda: os.stat(kept).st_uid + 1)
+    assert core.jit_cache.folder_of("") is None
 
 
 # --- what a terminal shows ------------------------------------------------------------------------
@@ -415,7 +409,7 @@ def test_compiling_is_said_once_at_a_terminal_without_logging(fresh_notice, tmp_
         fresh_notice.setattr(sys, "stderr", stream)
         made = numba.njit(lambda x: x)
         for _ in range(2):  # look for code that a cache does not have
-            cache = kernel_cache.KernelCache(made, tmp_path, "none", "key")
+            cache = core.jit_cache.KernelCache(made, tmp_path, "none", "key")
             cache.load_overload((), made.targetctx)
         return stream.getvalue().splitlines()
 
@@ -427,7 +421,7 @@ def test_compiling_is_said_once_at_a_terminal_without_logging(fresh_notice, tmp_
 
 def test_a_quiet_command_announces_nothing(fresh_notice):
     fresh_notice.setattr(sys, "stderr", screen := Terminal())
-    fresh_notice.setattr(screen_of_cli, "checking", lambda *args: jit.announce() or 1 / 0)
+    fresh_notice.setattr(cli.screen, "checking", lambda *args: jit.announce() or 1 / 0)
     for words in (["--quiet"], []):
         with pytest.raises(ZeroDivisionError):
             invoke(["check", "tidewolf.sets:Simplex", *words])
@@ -438,31 +432,31 @@ def test_a_quiet_command_announces_nothing(fresh_notice):
 def test_a_kernel_called_by_address_is_the_one_given():
     """Compiled, interpreted, and refused if it returns something else."""
 
-    @kernel
+    @jit.kernel
     def first(x):
         """Its twin is `x[0]`."""
         return x[0]
 
-    @kernel
+    @jit.kernel
     def last(x):
         """Its twin is `x[-1]`."""
         return x[-1]
 
-    @kernel
+    @jit.kernel
     def length(x):
         """Its twin is `len`."""
         return len(x)
 
-    number = Indirect(float, np.zeros(1))
+    number = jit.Indirect(float, np.zeros(1))
 
-    @kernel
+    @jit.kernel
     def outer(address, x):
         """Its twin is the kernel at the address."""
         return 2.0 * number(address, x)
 
     x = np.array([1.0, 2.0, 3.0])
     for interprets in (False, True):
-        with interpreting(interprets):
+        with jit.interpreting(interprets):
             assert [outer(number.address(one), x) for one in (first, last)] == [2.0, 6.0]
     assert len(outer.compiled.signatures) == 1
     with pytest.raises(TypeError, match="length"):

@@ -13,14 +13,12 @@ import tidewolf as tw
 from covering import few
 from streams import together
 from tidewolf import loop
-from tidewolf.core.batch import NEVER
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape
+from tidewolf.core import batch, errors
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
 from tidewolf.evaluation.metrics import table_metrics
 from tidewolf.methods.capabilities import LateFeedback, feedback_read
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
-from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.testing.learners import hostile_stream, late_stream
 
 seeds = st.integers(0, 10_000)
@@ -38,21 +36,21 @@ def late(stream, arrives, played=None):
 
 def test_a_slice_keeps_what_arrives_relative_to_its_first_round():
     stream = tw.Stream(COSTS, arrives=[2, 1, 7])
-    assert stream.arrives.tolist() == [2, 1, NEVER]
-    assert stream[1:].arrives.tolist() == [0, NEVER]
+    assert stream.arrives.tolist() == [2, 1, batch.NEVER]
+    assert stream[1:].arrives.tolist() == [0, batch.NEVER]
     assert stream[:2].arrives.tolist() == [2, 1]  # pending at its end, not lost
-    assert stream[1:][1:].arrives.tolist() == [NEVER]
+    assert stream[1:][1:].arrives.tolist() == [batch.NEVER]
     assert [part.untold for part in (stream, stream[:2], stream[1:2], stream[:0])] == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("arrives", "error"),
     [
-        ([0, 0, 2], InvalidInput),
-        ([0, 1], WrongShape),
-        ([0.0, 1.0, 2.0], WrongShape),
-        ([[0], [1, 2]], WrongShape),
-        ([True, True, True], WrongShape),
+        ([0, 0, 2], errors.InvalidInput),
+        ([0, 1], errors.WrongShape),
+        ([0.0, 1.0, 2.0], errors.WrongShape),
+        ([[0], [1, 2]], errors.WrongShape),
+        ([True, True, True], errors.WrongShape),
     ],
 )
 def test_what_cannot_arrive_is_refused(arrives, error):
@@ -64,15 +62,15 @@ def test_what_was_played_is_a_member_or_is_refused():
     K, stream = tw.sets.Simplex(2), tw.Stream(COSTS)
     outside = np.full((3, 2), np.nan)
     outside[1] = (0.9, 0.9)
-    with pytest.raises(InvalidInput, match="What was played in round 1 is no member"):
+    with pytest.raises(errors.InvalidInput, match="What was played in round 1 is no member"):
         tw.run(tw.LyapunovDescent(K), late(stream, None, outside))
-    with pytest.raises(WrongShape, match="played of a stream"):
+    with pytest.raises(errors.WrongShape, match="played of a stream"):
         tw.Stream(COSTS, played=outside[:2])
 
 
 def test_learners_that_take_feedback_in_order_refuse_at_once():
     learner = tw.BanditPrimalDual(tw.sets.Simplex(2), horizon=9)
-    with pytest.raises(NotSupported, match="takes feedback in order"):
+    with pytest.raises(errors.NotSupported, match="takes feedback in order"):
         tw.play(learner, tw.Stream(COSTS, arrives=[1, 1, 2]))
     tw.run(learner, tw.Stream(COSTS, arrives=[0, 1, 2]))
 
@@ -138,7 +136,7 @@ def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
 def test_memory_is_that_of_the_rounds_that_wait():
     K, learner = tw.sets.Simplex(3), tw.Ensemble(tw.sets.Simplex(3))
     stream = hostile_stream(K, 80, 0)
-    lost = late(stream, np.where(np.arange(80) % 2, np.arange(80), NEVER))
+    lost = late(stream, np.where(np.arange(80) % 2, np.arange(80), batch.NEVER))
     assert all(len(played.state.pending) == 0 for played in tw.play(learner, lost))
     five = late(stream, np.arange(80) + 5)
     assert max(len(played.state.pending) for played in tw.play(learner, five)) == 5
@@ -198,8 +196,7 @@ def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
     learner = tw.LyapunovDescent(K)
     run = tw.run(learner, tw.Stream(stream.losses, arrives=arrives))
     own, all_points = learner.bound(run), [played.x for played in tw.play(learner, run.stream)]
-    x = all_points[7]
-    gradient = K.tangent(stream.losses[7:8].subgradient(x, np.ones(1)))
+    gradient = K.tangent(stream.losses[7:8].subgradient(all_points[7], np.ones(1)))
     added = K.diameter * float(np.linalg.norm(gradient))
     assert run.bound.regret == pytest.approx(own.regret + added)
     assert (run.late, run.pending) == (0, 1)
@@ -273,7 +270,7 @@ class Sums:
         self.at = np.zeros(2)
         self.A, self.lost = np.zeros((2, len(learner.names) if self.mixed else 0))
         self.price = 0.0
-        self.weights = LyapunovWeights(self.K, learner.caution, learner.horizon)
+        self.weights = lyapunov.LyapunovWeights(self.K, learner.caution, learner.horizon)
 
     def arrive(self, state, told):
         """`told`: pairs of what was decided and the functions, with what was played."""
@@ -404,8 +401,7 @@ def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
     K = tw.sets.Simplex(2)
     state = adviser.start(K)
     for t in range(12):
-        found = adviser.propose(K, state, None, t, 0, ())
-        state = found.state
+        state = adviser.propose(K, state, None, t, 0, ()).state
         if t >= 2:
             _, seen = told([0.0, 1.0], 0.7 - 0.01 * (t - 2))
             state = adviser.observe_round(K, state, seen, K.center, t - 2)
@@ -416,8 +412,7 @@ def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
 
 def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
     adviser = tw.experts.Resolve("3h", headroom=0)
-    K = tw.sets.Simplex(2)
-    learner = tw.baselines.Resolve(K, data="3h")
+    learner = tw.baselines.Resolve(tw.sets.Simplex(2), data="3h")
     rooms = np.linspace(0.2, 0.9, 12)
     stream = tw.Stream(
         tw.functions.Linear([[0.0, 1.0]] * 12),
@@ -425,6 +420,5 @@ def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
         time=3600.0 * np.arange(12),
         arrives=np.arange(12) + 2,
     )
-    xs = [played.x[0] for played in tw.play(learner, stream)]
-    assert xs[6:] == pytest.approx(rooms[3:9])
+    assert [played.x[0] for played in tw.play(learner, stream)][6:] == pytest.approx(rooms[3:9])
     assert adviser.waits

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.conforming import is_member
-from tidewolf.core.feedback import FullInformation, first_order
+from tidewolf.core import conforming, feedback
 from tidewolf.experts import leader as module
 from tidewolf.experts.leader import Blocks, strata, with_worst
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
@@ -28,7 +27,7 @@ def fitted(adviser, K, stream, vertices=(), price=0.0):
     """The points after all rounds, and the state."""
     state = adviser.start(K)
     for t in range(len(stream)):
-        rounds = FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
+        rounds = feedback.FullInformation(stream.losses[t : t + 1], stream.constraints[t : t + 1])
         state = adviser.observe_round(K, state, rounds, K.center, t)
     state = state._replace(due=len(stream), price=price)
     found = adviser.propose(K, state, None, len(stream), 0, vertices)
@@ -42,7 +41,7 @@ def test_without_constraints_it_is_the_best_fixed_point_of_the_past(K):
     best = tw.best_in_hindsight(K, stream)
     slopes = float(stream.losses.slopes(K.center).sum())
     assert found.points[1] is None
-    assert is_member(K, found.points[0])
+    assert conforming.is_member(K, found.points[0])
     # the ridge costs at most RIDGE/2 |x - center|^2/R^2 of the slopes times R
     assert stream.losses.values(found.points[0]).sum() <= best.upper + RIDGE * slopes * K.radius
 
@@ -73,7 +72,7 @@ def test_curved_losses_and_sets_without_a_description():
     losses = Quadratic(np.tile(np.eye(2), (30, 1, 1)), np.tile(-target, (30, 1)))
     vertices = tuple(K.answer(np.array(d)).vertex for d in ([-1.0, 0.0], [1.0, 0.0]))
     found, _ = fitted(tw.experts.Leader(), K, tw.Stream(losses), vertices)
-    assert is_member(K, found.points[0])
+    assert conforming.is_member(K, found.points[0])
     value = float(losses[:1].values(found.points[0])[0])
     assert value <= float(losses[:1].values(target)[0]) + 1e-3
     assert fitted(tw.experts.Leader(), K, tw.Stream(losses))[0].points == (None, None)
@@ -98,8 +97,7 @@ def test_a_sample_has_one_row_of_each_stratum_and_weighs_every_round(seed, n, ro
 def test_what_is_stored_is_thinned_and_still_stands_for_all_rounds(monkeypatch):
     monkeypatch.setattr(module, "MOST_BYTES", 8 * 4 * 3 * 150)
     K, T = tw.sets.Simplex(3), 1000
-    stream = tw.Stream(maxima(T, 3, 1))
-    _, state = fitted(tw.experts.Leader(), K, stream)
+    _, state = fitted(tw.experts.Leader(), K, tw.Stream(maxima(T, 3, 1)))
     counts = np.concatenate([block.counts for block in state.blocks.blocks])
     assert state.blocks.size <= module.MOST_BYTES
     assert counts.sum() == T - len(state.recent)
@@ -115,7 +113,7 @@ def test_rounds_of_later_numbers_and_before_the_window_are_not_used():
     state = adviser.start(K)
     for t in (*range(30), 40, 41):  # the last ten before round 30 prefer the second entry
         loss = Linear.one([1.0, 0.0] if 20 <= t < 30 else [0.0, 5.0])
-        rounds = FullInformation(loss, tw.Stream(loss).constraints)
+        rounds = feedback.FullInformation(loss, tw.Stream(loss).constraints)
         state = adviser.observe_round(K, state, rounds, K.center, t)
     found = adviser.propose(K, state._replace(due=30), None, 30, 0, ())
     np.testing.assert_allclose(found.state.fit.found().points[0], [0.0, 1.0], atol=1e-6)
@@ -124,10 +122,9 @@ def test_rounds_of_later_numbers_and_before_the_window_are_not_used():
 def test_it_is_off_where_only_gradients_are_seen():
     K, adviser = tw.sets.Simplex(2), tw.experts.Leader(every=1)
     stream = tw.Stream(Linear([[1.0, 0.0]]))
-    block = first_order(stream.losses, stream.constraints, K.center, -np.ones(1))
+    block = feedback.first_order(stream.losses, stream.constraints, K.center, -np.ones(1))
     state = adviser.observe_round(K, adviser.start(K), block, K.center, 0)
-    found = adviser.propose(K, state, None, 5, 0, ())
-    assert found.state.fit.found().points == (None, None)
+    assert adviser.propose(K, state, None, 5, 0, ()).state.fit.found().points == (None, None)
 
 
 def stream_with_limits(T=260):
@@ -137,8 +134,7 @@ def stream_with_limits(T=260):
 
 
 def learner():
-    adviser = tw.experts.Leader(every=20, rows=60)
-    return tw.Ensemble(tw.sets.Simplex(4), experts=[adviser])
+    return tw.Ensemble(tw.sets.Simplex(4), experts=[tw.experts.Leader(every=20, rows=60)])
 
 
 def test_the_guard_inequality_holds_and_runs_repeat():

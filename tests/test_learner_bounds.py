@@ -16,19 +16,16 @@ from covering import thinned
 from streams import hostile
 from test_rounds import uncompiled
 from tidewolf.baselines import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
-from tidewolf.core.errors import InvalidInput
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.certificate import GradientSums, paid_at_most, regret_at_most
-from tidewolf.methods.steps import lyapunov
-from tidewolf.methods.steps.saddle import HOPELESS
+from tidewolf.methods.steps import lyapunov, saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, VertexHull
-from tidewolf.testing import check_learner
 
 LYAPUNOV = {
-    kind.__name__: kind for kind in (LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, WangWanZhang)
+    kind.__name__: kind
+    for kind in (tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze, WangWanZhang)
 }
 each_lyapunov = pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 DIAMOND = FlowPolytope.examples()[0]
@@ -45,15 +42,15 @@ def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
 def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
     K = Box(np.zeros(2), np.ones(2))
     for name, seen in (
-        ("loss", FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)),
-        ("constraint", FirstOrder(np.zeros(2), 1.0, np.array([3.0, 4.0]), 0.0, 5.0, 1)),
+        ("loss", feedback.FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)),
+        ("constraint", feedback.FirstOrder(np.zeros(2), 1.0, np.array([3.0, 4.0]), 0.0, 5.0, 1)),
     ):
         learner = kind(K, horizon=5, **{f"{name}_lipschitz": 4.9})
-        with pytest.raises(InvalidInput, match=rf"slope 5 .* {name}_lipschitz = 4\.9"):
+        with pytest.raises(errors.InvalidInput, match=rf"slope 5 .* {name}_lipschitz = 4\.9"):
             learner.update(learner.start(), seen)
 
 
-@pytest.mark.parametrize("kind", [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze])
 def test_a_horizon_only_holds_the_exponent_still(kind):
     """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is
     none. Nothing restarts, and there is no note.
@@ -66,7 +63,7 @@ def test_a_horizon_only_holds_the_exponent_still(kind):
         state = tw.run(learner, stream).final_state
         assert state.dual.rounds == state.t == 80
         assert not any("horizon" in note for note in learner.notes(state))
-    if kind is not LyapunovFrankWolfe:
+    if kind is not tw.LyapunovFrankWolfe:
         np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
         short, unknown = actions(kind(K, horizon=16), stream), actions(kind(K), stream)
         np.testing.assert_array_equal(short, unknown)
@@ -85,19 +82,19 @@ THEORY = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0
 def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
     short = max(1, T // 5)
     return {
-        "bold": LyapunovDescent(K, horizon=T, caution=0.01),
-        "default": LyapunovDescent(K, horizon=T),
-        "cautious": LyapunovDescent(K, horizon=T, caution=1e4),
-        "poor": LyapunovDescent(K, horizon=T, calls_per_round=0.05),
-        "coarse": LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
-        "past the horizon": LyapunovDescent(K, horizon=short, caution=1.0),
-        "an open block": LyapunovDescent(K, horizon=T, block=7, calls_per_round=0.3),
-        "unknown horizon": LyapunovDescent(K),
+        "bold": tw.LyapunovDescent(K, horizon=T, caution=0.01),
+        "default": tw.LyapunovDescent(K, horizon=T),
+        "cautious": tw.LyapunovDescent(K, horizon=T, caution=1e4),
+        "poor": tw.LyapunovDescent(K, horizon=T, calls_per_round=0.05),
+        "coarse": tw.LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
+        "past the horizon": tw.LyapunovDescent(K, horizon=short, caution=1.0),
+        "an open block": tw.LyapunovDescent(K, horizon=T, block=7, calls_per_round=0.3),
+        "unknown horizon": tw.LyapunovDescent(K),
         "baseline": SinhaVaze(K, horizon=T, caution=1e4),
         "rival, published": SinhaVaze.published(K, horizon=T),
         "rival, past the horizon": SinhaVaze(K, horizon=short, caution=1.0),
-        "Frank-Wolfe": LyapunovFrankWolfe(K),
-        "Frank-Wolfe, past the horizon": LyapunovFrankWolfe(K, horizon=short),
+        "Frank-Wolfe": tw.LyapunovFrankWolfe(K),
+        "Frank-Wolfe, past the horizon": tw.LyapunovFrankWolfe(K, horizon=short),
         "doubling rival": WangWanZhang(K, horizon=T, caution=0.01),
         "doubling rival, published": WangWanZhang.published(K, horizon=short),
         "penalised rival": OnlineFrankWolfe(K, horizon=T),
@@ -139,8 +136,7 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
     """
     K, theta, c = learner.K, 0.5, 2.0
     D, rng, rho = K.diameter, np.random.default_rng(0), math.inf
-    vertices = np.unique([K.lmo(d) for d in rng.standard_normal((400, *K.shape))], axis=0)
-    at = vertices - K.center
+    at = np.unique([K.lmo(d) for d in rng.standard_normal((400, *K.shape))], axis=0) - K.center
     F, W, G_f, G_g, paid, Q, e = 0.0 * K.center, 0.0 * K.center, 0.0, 0.0, 0.0, 0.0, 0.0
     loss_at, limit_at = 0.0, 0.0
     for t, played in enumerate(tw.play(learner, stream)):
@@ -170,8 +166,8 @@ def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float
 def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
     stream = hostile(kind, K, 100, 6)
     for learner in (
-        LyapunovDescent(K, horizon=100),
-        LyapunovDescent(K, horizon=20, calls_per_round=0.1, caution=1.0),
+        tw.LyapunovDescent(K, horizon=100),
+        tw.LyapunovDescent(K, horizon=20, calls_per_round=0.1, caution=1.0),
         SinhaVaze(K),
     ):
         bound, (regret, violation) = tw.run(learner, stream).bound, plain_bounds(learner, stream)
@@ -184,7 +180,7 @@ def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
 def test_steps_are_those_of_the_formulas_written_plainly(K):
     """Where y goes before it is projected, from the points and gradients of each round."""
     stream, V, theta, c, D = hostile("switching", K, 80, 6), 0.1, 0.5, 2.0, K.diameter
-    learner = LyapunovDescent(K, calls_per_round=0.2, step_scale=0.7)
+    learner = tw.LyapunovDescent(K, calls_per_round=0.2, step_scale=0.7)
     keep, state, G_f, G_g, Q, S, sigma = 15.0 / 35.0, learner.start(), 0.0, 0.0, 0.0, 0.0, 0.0
     for t, played in enumerate(tw.play(uncompiled(learner), stream)):
         x, y, breach = state.point.x, state.point.y, float(played.constraints[0])
@@ -247,7 +243,7 @@ def test_curved_losses_have_a_bound_on_the_violation_without_a_given_slope(kind)
 def test_a_block_that_is_still_open_has_its_bound(rounds):
     """As though it had been cut where the run ended."""
     stream = hostile("switching", DIAMOND, rounds, 0)
-    learner = LyapunovDescent(DIAMOND, horizon=20, block=3, calls_per_round=0.5)
+    learner = tw.LyapunovDescent(DIAMOND, horizon=20, block=3, calls_per_round=0.5)
     run = tw.run(learner, stream)
     assert beyond_the_bound(learner, stream, tw.best_in_hindsight(DIAMOND, stream)) == []
     state, open_rounds = run.final_state, rounds % 3
@@ -307,7 +303,7 @@ def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, m
     K, T = Simplex(4), 400
     monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)  # kernels have their own constants
     stream, learner = breached(K, T, 40.0), kind(K, horizon=T)
-    hasty = {WangWanZhang: 1500.0, LyapunovFrankWolfe: 60.0}.get(kind, 10.0)
+    hasty = {WangWanZhang: 1500.0, tw.LyapunovFrankWolfe: 60.0}.get(kind, 10.0)
     monkeypatch.setattr(lyapunov, "THETA", hasty)  # weights that grow fast enough to need units
     whole = tw.run(learner, stream)
     monkeypatch.setattr(lyapunov, "_STRIDE", 4)
@@ -319,7 +315,7 @@ def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, m
     assert learner.bound(stepped).regret == pytest.approx(learner.bound(whole).regret, rel=1e-6)
 
 
-@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, SinhaVaze])
 def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(kind):
     """By turns x_0 <= 0.2 and x_0 >= 0.8, each kept by many points: most stays far above 0, and is
     less than what was paid.
@@ -334,7 +330,7 @@ def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(ki
     assert run.comparator.feasible is False
     dual = run.final_state.dual
     assert 0.0 < paid_at_most(K, dual.sums) < 0.9 * dual.paid
-    assert run.learner.bound(run) == Bound(run.learner.bound(run).regret, None, HOPELESS)
+    assert run.learner.bound(run) == Bound(run.learner.bound(run).regret, None, saddle.HOPELESS)
 
 
 @each_lyapunov
@@ -353,7 +349,7 @@ def test_one_absurd_breach_does_not_silence_the_losses(kind):
         actions(kind(K, horizon=T), absurd), actions(kind(K, horizon=T), large)
     )
     spoilt = tw.run(kind(K, horizon=T), absurd)
-    assert spoilt.learner.bound(spoilt).reason == HOPELESS
+    assert spoilt.learner.bound(spoilt).reason == saddle.HOPELESS
 
 
 @thinned(4, kind=LYAPUNOV, depth={f"{depth:g}": depth for depth in (1e3, 1e6, 1e15, 1e100)})
@@ -366,11 +362,11 @@ def test_hopeless_limits_never_overflow(kind, depth):
     bound = learner.bound(run)
     assert all(part is None or math.isfinite(part) for part in bound[:2])
     assert bound.reason or None not in bound[:2]
-    check_learner(kind(K, horizon=500), breached(K, 5, depth))
+    tw.testing.check_learner(kind(K, horizon=500), breached(K, 5, depth))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("kind", [LyapunovDescent, SinhaVaze])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, SinhaVaze])
 def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dtype):
     """The only way passes a link over its capacity: rounding of its flat gradient must not swallow
     everything else.

@@ -19,14 +19,9 @@ from failing import assert_fails
 from pairs import takes
 from streams import hostile, together
 from tidewolf import baselines, learners, sets
+from tidewolf.core import checkpoint, errors, feedback, values
 from tidewolf.core.arrays import frozen
-from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, WrongType
-from tidewolf.core.feedback import FirstOrder, first_order, require_first_order
-from tidewolf.core.values import identity
-from tidewolf.functions import Affine, Linear
 from tidewolf.hindsight.best_point import BestPoint
-from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.sets import BoundedPSD, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 from tidewolf.testing import check_learner
@@ -56,7 +51,7 @@ def every_program_solved_once():
 
     def remembered(best, losses, constraints):
         center = best.K.center
-        question = identity((best.K, losses, constraints)), str(center.dtype), type(center)
+        question = values.identity((best.K, losses, constraints)), str(center.dtype), type(center)
         if question not in answers:
             answers[question] = solve(best, losses, constraints)
         return answers[question]
@@ -71,11 +66,11 @@ def test_a_learner_refuses_the_sets_it_cannot_play_on(monkeypatch):
         if takes(kind, K):
             assert kind.examples(K, 20)
             continue
-        with pytest.raises(NotSupported, match=rf"{kind.__name__}|{type(K).__name__}"):
+        with pytest.raises(errors.NotSupported, match=rf"{kind.__name__}|{type(K).__name__}"):
             kind.examples(K, 20)
     monkeypatch.setattr(VertexHull, "inner_radius", None)
-    with pytest.raises(NotSupported, match="inner_radius"):
-        BanditPrimalDual(VertexHull(HULL.points))
+    with pytest.raises(errors.NotSupported, match="inner_radius"):
+        tw.BanditPrimalDual(VertexHull(HULL.points))
 
 
 def few_cases():
@@ -135,13 +130,13 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(kind, K, reference):
 @given(seed=st.integers(0, 2**32), block=st.integers(2, 7), horizon=st.integers(1, 40))
 @settings(max_examples=3)
 def test_blocks_are_rounds_bit_for_bit_when_sums_are_added_in_order(K, seed, block, horizon):
-    learner = LyapunovDescent(K, horizon=horizon, block=block)
+    learner = tw.LyapunovDescent(K, horizon=horizon, block=block)
     t, alone, whole, stream = 0, learner.start(), learner.start(), hostile("switching", K, 30, seed)
     while t < 30:
         k, x = min(learner.rounds_left(whole), 30 - t), learner.act(whole)
         parts = [stream[s : s + 1] for s in range(t, t + k)]
         seen = [
-            first_order(part.losses, part.constraints, x, part.constraints.values(x))
+            feedback.first_order(part.losses, part.constraints, x, part.constraints.values(x))
             for part in parts
         ]
         whole, t = learner.update(whole, together(seen)), t + k
@@ -157,13 +152,13 @@ def test_every_lists_what_is_public():
 
 
 def test_check_learner_refuses_what_is_no_learner_or_no_stream():
-    learner = LyapunovDescent(Simplex(3))
+    learner = tw.LyapunovDescent(Simplex(3))
     other_shape, short = (hostile("switching", Simplex(n), k, 0) for n, k in ((2, 5), (3, 1)))
     for what, error in (
-        ((3,), WrongType),
-        ((learner, 3), WrongType),
-        ((learner, other_shape), WrongShape),
-        ((learner, short), InvalidInput),
+        ((3,), errors.WrongType),
+        ((learner, 3), errors.WrongType),
+        ((learner, other_shape), errors.WrongShape),
+        ((learner, short), errors.InvalidInput),
     ):
         with pytest.raises(error):
             check_learner(*what)
@@ -173,18 +168,18 @@ def test_check_learner_refuses_what_is_no_learner_or_no_stream():
 @every_kind
 def test_bad_settings_are_refused_and_named(kind):
     for name, value, error in (
-        ("horizon", 0, InvalidInput),
-        ("horizon", 2.5, InvalidInput),
-        ("caution", -1, InvalidInput),
-        ("loss_lipschitz", -1, InvalidInput),
-        ("loss_size", 0, InvalidInput),
-        ("constraint_lipschitz", "x", WrongType),
-        ("seed", -1, InvalidInput),
+        ("horizon", 0, errors.InvalidInput),
+        ("horizon", 2.5, errors.InvalidInput),
+        ("caution", -1, errors.InvalidInput),
+        ("loss_lipschitz", -1, errors.InvalidInput),
+        ("loss_size", 0, errors.InvalidInput),
+        ("constraint_lipschitz", "x", errors.WrongType),
+        ("seed", -1, errors.InvalidInput),
     ):
         if name in kind.__dataclass_fields__:
             with pytest.raises(error, match=f"{name} of {kind.__name__}"):
                 kind(Simplex(2), **{name: value})
-    with pytest.raises(WrongType, match=f"{kind.__name__} needs a set"):
+    with pytest.raises(errors.WrongType, match=f"{kind.__name__} needs a set"):
         kind(3)
 
 
@@ -211,7 +206,7 @@ def rescaled(name: str, make: Any, x: float, f: float, g: float) -> bytes:
     rng, rounds, K, plain = np.random.default_rng(5), 40, scaled_set(name, x), scaled_set(name, 1.0)
     C, A = rng.standard_normal((rounds, *K.shape)), rng.standard_normal((rounds, *K.shape))
     b = A @ plain.center + plain.radius * rng.uniform(-0.1, 0.3, rounds)
-    stream = tw.Stream(Linear(C * (f / x)), Affine(A * (g / x), b * g))
+    stream = tw.Stream(tw.functions.Linear(C * (f / x)), tw.functions.Affine(A * (g / x), b * g))
     return b"".join((played.x / x).tobytes() for played in tw.play(make(K), stream))
 
 
@@ -224,19 +219,19 @@ FEWER = {"horizon": 40, "block": 3, "calls_per_round": 0.4}
         zip(*[("simplex", "at most", "capped", "box", "ball", "hull", "moved")] * 2, strict=True)
     ),
     make={
-        "descent": lambda K: LyapunovDescent(K, horizon=40),
-        "blocks": lambda K: LyapunovDescent(K, **FEWER, caution=1.0),
-        "doubling": lambda K: LyapunovDescent(K, horizon=7, tolerance=1e-2),
+        "descent": lambda K: tw.LyapunovDescent(K, horizon=40),
+        "blocks": lambda K: tw.LyapunovDescent(K, **FEWER, caution=1.0),
+        "doubling": lambda K: tw.LyapunovDescent(K, horizon=7, tolerance=1e-2),
         "SinhaVaze": lambda K: baselines.SinhaVaze(K, horizon=25),
         "WangWanZhang": lambda K: baselines.WangWanZhang(K, horizon=25),
         "Frank-Wolfe": lambda K: baselines.OnlineFrankWolfe(K, horizon=25, caution=1.0),
         "projected": lambda K: baselines.ProjectedPrimalDual(K, horizon=25),
         "proximal": lambda K: baselines.ProximalPenalty(K, horizon=25),
-        "primal-dual": lambda K: PrimalDual(K, **FEWER),
-        "drift": lambda K: DriftPlusPenalty(K, **FEWER),
-        "drift, single rounds": lambda K: DriftPlusPenalty(K, horizon=40, block=1),
-        "bandit": lambda K: BanditPrimalDual(K, **FEWER),
-        "bandit, single rounds": lambda K: BanditPrimalDual(K, horizon=40, block=1),
+        "primal-dual": lambda K: tw.PrimalDual(K, **FEWER),
+        "drift": lambda K: tw.DriftPlusPenalty(K, **FEWER),
+        "drift, single rounds": lambda K: tw.DriftPlusPenalty(K, horizon=40, block=1),
+        "bandit": lambda K: tw.BanditPrimalDual(K, **FEWER),
+        "bandit, single rounds": lambda K: tw.BanditPrimalDual(K, horizon=40, block=1),
     },
 )
 def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
@@ -249,7 +244,7 @@ def test_powers_of_two_in_the_units_change_no_bit_of_a_decision(name, make):
 # --- learners broken on purpose -------------------------------------------------------------------
 
 
-class Log(Stored):
+class Log(checkpoint.Stored):
     """Gradients in a list that states share."""
 
     tag = "log of the tests"
@@ -282,7 +277,7 @@ class Walker(Learner[Walk]):
     learner below changes one thing.
     """
 
-    needs: ClassVar = FirstOrder
+    needs: ClassVar = feedback.FirstOrder
     state_type: ClassVar = Walk
 
     K: Any = field(default_factory=lambda: Simplex(3))
@@ -314,10 +309,10 @@ class Walker(Learner[Walk]):
         )
 
     def look(self, state, seen):
-        require_first_order(seen, self.K.shape, self.rounds_left(state))
+        feedback.require_first_order(seen, self.K.shape, self.rounds_left(state))
         for part in (seen.loss_gradient, seen.constraint_gradient):
             if not np.isfinite(part).all():
-                raise InvalidInput("Give finite gradients.")
+                raise errors.InvalidInput("Give finite gradients.")
 
     def bound(self, record):
         return Bound(None, None, "Nothing is promised.")
@@ -363,8 +358,7 @@ def steered(shift):
     """A learner that follows gradients with `shift` added, and keeps the sum of the right ones."""
 
     def close(self, state, total, t):
-        found = Walker.close(self, state, frozen(total + 1e3 * shift(self)), t)
-        return found._replace(total=total)
+        return Walker.close(self, state, frozen(total + 1e3 * shift(self)), t)._replace(total=total)
 
     return {"close": close}
 
@@ -373,7 +367,7 @@ def looking(change):
     """A learner that looks at other feedback than it takes."""
     return {
         "look": lambda self, state, seen: Walker.look(
-            self, state, change(seen) if type(seen) is FirstOrder else seen
+            self, state, change(seen) if type(seen) is feedback.FirstOrder else seen
         )
     }
 
@@ -414,19 +408,19 @@ def shares_a_table_without_forking(self, state, total, t):
 
 
 def looks_at_numbers_no_more(self, state, seen):
-    require_first_order(seen, self.K.shape, self.rounds_left(state))
+    feedback.require_first_order(seen, self.K.shape, self.rounds_left(state))
 
 
 def refuses_too_late(self, state, total, t):
     if not np.isfinite(total).all():
-        raise InvalidInput("Give finite gradients.")
+        raise errors.InvalidInput("Give finite gradients.")
     return Walker.close(self, state, total, t)
 
 
 def takes_broken_bytes(self, data):
     try:
         return Walker.load(self, data)
-    except TidewolfError as error:
+    except errors.TidewolfError as error:
         if "other settings" in str(error):
             raise
         return self.start()
@@ -435,7 +429,7 @@ def takes_broken_bytes(self, data):
 def stops_at_the_horizon(self, state, seen):
     Walker.look(self, state, seen)
     if state.t >= 60:
-        raise InvalidInput("The horizon is over.")
+        raise errors.InvalidInput("The horizon is over.")
 
 
 def writes_what_is_known_into_the_old_state(self, state, known):
@@ -451,8 +445,7 @@ def remembers_on_the_side(self, state, known):
 
 def advised_beside_the_state(self, state, known):
     """It keeps the point that was advised where no file finds it."""
-    points = self.__dict__.setdefault("points", {})
-    points[state.t] = frozen(self.K.lmo(np.arange(3.0) - state.t))
+    self.__dict__.setdefault("points", {})[state.t] = frozen(self.K.lmo(np.arange(3.0) - state.t))
     return state._replace(extra=True)
 
 
@@ -576,7 +569,7 @@ class ComparesByTuple(Walker):
 
 
 class Undecorated(Learner[Walk]):
-    needs, state_type, K, fields = FirstOrder, Walk, Simplex(3), lambda self: {}
+    needs, state_type, K, fields = feedback.FirstOrder, Walk, Simplex(3), lambda self: {}
     start, act, rounds_left, update, bound, examples = (lambda self: None,) * 6
 
 
@@ -584,14 +577,12 @@ def test_the_pattern_of_the_broken_learners_is_right():
     check_learner(Walker(), seed=1)
     check_learner(Walker(L2Ball((2, 2)), None))
     stream = hostile("switching", Simplex(3), 12, 0)
-    timed = tw.Stream(stream.losses, stream.constraints, time=np.arange(12.0))
-    check_learner(Listens(), timed)
+    check_learner(Listens(), tw.Stream(stream.losses, stream.constraints, time=np.arange(12.0)))
 
 
 @pytest.mark.parametrize("fails", BROKEN)
 def test_a_broken_learner_fails_the_fitting_check(fails):
-    broken = type("Broken", (Walker,), BROKEN[fails])()
-    assert_fails(check_learner, LearnerChecks, broken, fails)
+    assert_fails(check_learner, LearnerChecks, type("Broken", (Walker,), BROKEN[fails])(), fails)
 
 
 def test_a_learner_that_is_no_plain_dataclass_fails_the_first_check():

@@ -54,8 +54,7 @@ def test_a_linear_program_agrees_and_the_best_point_keeps_the_rounds_that_are_ke
     best, point = found.best, found.best.point
     assert best.lower <= best.upper
     assert to_numpy(stream.losses.values(point)).sum() == pytest.approx(best.upper, abs=1e-7)
-    at = to_numpy(stream.constraints.values(point))[found.kept]
-    assert at.max(initial=-1.0) <= 1e-8
+    assert to_numpy(stream.constraints.values(point))[found.kept].max(initial=-1.0) <= 1e-8
     costs = to_numpy(stream.losses.values(found.point)).sum()
     assert best.lower <= costs + 1e-7
 
@@ -145,8 +144,7 @@ def test_which_rounds_contradict_each_other_is_said_with_their_times(rounds):
 def test_without_any_method_nothing_is_claimed():
     K = tw.sets.Simplex(2)
     limits = tw.functions.Custom(lambda t, x: x @ x - 0.75, lambda t, x: 2 * x, (2,), 3)
-    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))), limits)
-    run = tw.run(tw.LyapunovDescent(K), stream)
+    run = tw.run(tw.LyapunovDescent(K), tw.Stream(tw.functions.Linear(np.ones((3, 2))), limits))
     assert run.comparator is None
     assert run.least_breach is None
     assert "regret" not in [metric.title for metric in metrics.table_metrics([run])]

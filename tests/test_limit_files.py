@@ -125,5 +125,4 @@ def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_s
     every = -(-len(days) // 4)
     said = " ".join(capsys.readouterr().out.split())
     assert f"The tables of limits have one of every {every} rounds that broke some." in said
-    found = pandas.read_csv(here / "out" / "limits.csv")
-    assert found["time"].unique().tolist() == days[::every]
+    assert pandas.read_csv(here / "out" / "limits.csv")["time"].unique().tolist() == days[::every]

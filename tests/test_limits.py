@@ -19,9 +19,8 @@ from tidewolf.evaluation.tracking import Breach, Breaches
 from tidewolf.functions import Affine, Capacity, Chain, Linear, Max, MaxAffine, MaxUtilization
 from tidewolf.functions.combined import limit_names
 from tidewolf.methods.certificate import paid_at_most
-from tidewolf.methods.steps import lyapunov
+from tidewolf.methods.steps import lyapunov, saddle
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.report.page import limits_context
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
 
@@ -44,8 +43,7 @@ def hostile(kind, K, rounds, seed, limits=3):
     A *= 10.0 ** rng.uniform(-3.0, 3.0, (limits, 1))
     if kind == "rare and huge":
         A *= np.where(rng.random((rounds, limits, 1)) < 0.1, 1e3, 1e-2)
-    slack = 1e9 if kind == "never broken" else 0.0
-    b = A @ star.reshape(-1) + slack
+    b = A @ star.reshape(-1) + (1e9 if kind == "never broken" else 0.0)
     capacities = Capacity(star + 0.1 * K.radius * rng.random((rounds, *K.shape)))
     one = MaxAffine(A.reshape(rounds, limits, *K.shape), b)
     given = {"capacities": capacities, "mixed": Max(one, capacities, Affine(A[:, 0], b[:, 0]))}
@@ -125,8 +123,7 @@ def test_feedback_adds_up_each_limit_over_the_rounds_in_which_it_is_broken(seed)
         sums = tw.methods.clock.add_sums(sums, part)
     for mine, other in zip(sums.limits, seen.limits, strict=True):
         assert mine == pytest.approx(other)
-    apart = played_at(seen, x, y).limits.offsets
-    assert apart == pytest.approx(found.gradients @ (x - y))
+    assert played_at(seen, x, y).limits.offsets == pytest.approx(found.gradients @ (x - y))
 
 
 def bad_limits(good):
@@ -311,7 +308,7 @@ def test_that_no_point_keeps_every_limit_is_proved_by_all_of_them_together():
     run = tw.run(tw.LyapunovDescent(Simplex(2), per_constraint=True), stream)
     bound = run.learner.bound(run)
     assert bound.violation is None
-    assert (bound.reason, [one.bound for one in run.limits]) == (HOPELESS, [None, None])
+    assert (bound.reason, [one.bound for one in run.limits]) == (saddle.HOPELESS, [None, None])
     assert run.certificate.holds
 
 
@@ -420,8 +417,7 @@ def test_a_session_takes_the_value_and_gradient_of_each_limit(tmp_path):
     with tw.Session.open(tmp_path / "kept.tidewolf", learner) as kept:
         told, seen = tw.Session(learner), tw.Session(learner)
         for _ in range(5):
-            x = told.play()
-            values = A @ x - b
+            values = A @ told.play() - b
             for session in (told, kept):
                 session.play()
                 session.observe(

@@ -93,8 +93,7 @@ def network(tmp_path):
 
 
 def runner(network: Path, database: str = "routing.db", **more: Any) -> LiveRunner:
-    experiment = tw.experiments.load(network)
-    reader = RoundReader(experiment)
+    reader = RoundReader(tw.experiments.load(network))
     return LiveRunner(reader, live_learner(reader), network.with_name(database), **more)
 
 
@@ -638,8 +637,7 @@ def test_other_settings_and_rounds_of_others_are_refused(network):
     with runner(network) as one:
         with pytest.raises(InvalidInput, match="Round 1"):
             one.take(parse(text({**row(0), "round": 1})))
-        played = {"SEA > DEN": 1.0, "DEN > NYC": 1.0}
-        answer = taken(one, row(1, played=played))
+        answer = taken(one, row(1, played={"SEA > DEN": 1.0, "DEN > NYC": 1.0}))
         assert answer["round"] == 3
         assert answer["cost"] == pytest.approx(COSTS[1, 0] + COSTS[1, 4])
         assert answer["violation"] == pytest.approx(1.0 - CAPACITIES[1, [0, 4]].min())

@@ -210,12 +210,10 @@ def spied(mask=None):
 def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
     learner = Obedient(Simplex(4))
     points, stream = spied()
-    decisions = np.array([played.x for played in tw.play(learner, stream)])
-    assert decisions.tobytes() == points.tobytes()
+    assert np.array([played.x for played in tw.play(learner, stream)]).tobytes() == points.tobytes()
     said = list(learner.heard)
     for t in range(9):
-        mine = [entry[0] for entry in said if entry[1] == t]
-        assert mine == ["known", "act", "shown", "update"]
+        assert [entry[0] for entry in said if entry[1] == t] == ["known", "act", "shown", "update"]
         assert said.index(("known", t, 100.0 + t)) < said.index(("shown", t))
         if t:
             assert said.index(("update", t - 1)) < said.index(("known", t, 100.0 + t))
@@ -460,6 +458,5 @@ def test_what_was_pickled_decides_the_same_bits_and_carries_no_machine_code(name
     learner = getattr(tw, name)(K)
     first = tw.run(learner, stream)
     data = pickle.dumps((learner, stream))
-    again = tw.run(*pickle.loads(data))
-    assert first.losses.tobytes() == again.losses.tobytes()
+    assert first.losses.tobytes() == tw.run(*pickle.loads(data)).losses.tobytes()
     assert len(data) < 20_000

@@ -12,7 +12,6 @@ import tidewolf as tw
 from tidewolf.core.piecewise import ManyRows
 from tidewolf.functions import Capacity, LoadCost, MaxAffine, MaxUtilization, Sum, loads
 from tidewolf.hindsight import best_point, cutting_planes
-from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import Box, FlowPolytope, Permutahedron, Product, Simplex, SimplexProduct
 
@@ -32,11 +31,10 @@ def test_the_bracket_holds_and_closes(seed, T, n, unit):
     stream = tw.Stream(Sum(stream.losses, weights=[unit]), stream.constraints)
     best = tw.best_in_hindsight(K, stream)
     assert best.feasible
-    assert best.method == LinearProgramming.name
+    assert best.method == best_point.LinearProgramming.name
     assert best.upper == pytest.approx(float(stream.losses.values(best.point).sum()))
     assert best.upper - best.lower <= 1e-8 * (unit + abs(best.upper))
-    rng = np.random.default_rng(seed)
-    for x in rng.dirichlet(np.ones(n), 40):
+    for x in np.random.default_rng(seed).dirichlet(np.ones(n), 40):
         if stream.constraints.values(x).max() <= 0.0:
             assert stream.losses.values(x).sum() >= best.lower - 1e-9 * unit
 
@@ -60,8 +58,7 @@ def test_weights_of_pieces_are_shares(weight):
     """A loss that is 1 everywhere, of two equal pieces: any weights of them prove 1 a round."""
     flat = MaxAffine(np.zeros((3, 2, 2)), -np.ones((3, 2)))
     task = Task.of(Simplex(2), flat, tw.functions.Unlimited(2, 3))
-    below = task.below_pieces(np.full(6, weight))
-    assert task.least(below)[0] == pytest.approx(3.0)
+    assert task.least(task.below_pieces(np.full(6, weight)))[0] == pytest.approx(3.0)
 
 
 def test_the_fullest_link_over_splits_and_flows():
@@ -111,7 +108,7 @@ def test_a_bundle_of_cuts_finds_the_same(seed, T, n, unit):
     size = unit + abs(best.upper)
     assert same.upper == pytest.approx(best.upper, abs=2e-6 * size)
     assert best.lower - 2e-6 * size <= same.lower <= best.upper + 1e-9 * size
-    assert same.method in (cutting_planes.METHOD, LinearProgramming.name)
+    assert same.method in (cutting_planes.METHOD, best_point.LinearProgramming.name)
 
 
 def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):
@@ -119,7 +116,7 @@ def test_a_bundle_leaves_to_the_program_what_it_cannot_decide(monkeypatch):
     stream = drawn(1, 6, 3)
     assert tw.best_in_hindsight(Simplex(3), stream).method == cutting_planes.METHOD
     monkeypatch.setattr("tidewolf.hindsight.best._ENOUGH", -1.0)
-    assert tw.best_in_hindsight(Simplex(3), stream).method == LinearProgramming.name
+    assert tw.best_in_hindsight(Simplex(3), stream).method == best_point.LinearProgramming.name
     test_limits_that_nothing_keeps_are_proved_so()
 
 
@@ -134,8 +131,7 @@ def splits(seed, room=1.5, rounds=6):
     incidence[3] = 0.0
     demands = rng.exponential(size=(rounds, 3)) * (rng.random((rounds, 3)) < 0.8)
     costs = rng.uniform(0.5, 2.0, (rounds, links))
-    usual = incidence @ (demands.mean(axis=0)[pairs] * K.center)
-    capacities = room * np.maximum(usual, 0.1)
+    capacities = room * np.maximum(incidence @ (demands.mean(axis=0)[pairs] * K.center), 0.1)
     return K, csr_array(incidence), demands, costs, pairs, capacities
 
 
@@ -191,7 +187,7 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
     )
     task = Task.of(K, stream.losses, stream.constraints)
     assert isinstance(task.A, ManyRows)
-    found = LinearProgramming().solve(task)
+    found = best_point.LinearProgramming().solve(task)
     np.testing.assert_allclose(found.point, [0.75, 0.25])
     assert np.flatnonzero(found.lam).tolist() == [2 * 17]
 

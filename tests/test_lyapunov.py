@@ -11,23 +11,21 @@ import pytest
 import tidewolf as tw
 from tidewolf.baselines import OnlineFrankWolfe, SinhaVaze, WangWanZhang
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners import LyapunovDescent, LyapunovFrankWolfe
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Product, Simplex, SimplexProduct
 
 ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 NEAR = {"tolerance": 1e-2, "calls_per_round": 804.0}
 MADE = {
-    "LyapunovFrankWolfe": LyapunovFrankWolfe,
+    "LyapunovFrankWolfe": tw.LyapunovFrankWolfe,
     "SinhaVaze": SinhaVaze,
-    "LyapunovDescent": partial(LyapunovDescent, **NEAR),
-    "in blocks": partial(LyapunovDescent, tolerance=1e-2, calls_per_round=402.0, block=2),
-    "shorter steps": partial(LyapunovDescent, step_scale=0.3, **NEAR),
+    "LyapunovDescent": partial(tw.LyapunovDescent, **NEAR),
+    "in blocks": partial(tw.LyapunovDescent, tolerance=1e-2, calls_per_round=402.0, block=2),
+    "shorter steps": partial(tw.LyapunovDescent, step_scale=0.3, **NEAR),
     "Ensemble": partial(tw.Ensemble, tolerance=1e-3, calls_per_round=8004.0, experts=["a"]),
 }
-EXACT = (SimplexProduct([3, 1, 2]), Box([0.0, 0.0, 1.0], [10.0, 0.1, 1.0]))
+EXACT = (tw.sets.SimplexProduct([3, 1, 2]), tw.sets.Box([0.0, 0.0, 1.0], [10.0, 0.1, 1.0]))
 PLACES = [
-    *((Simplex(5), 60), (CappedSimplex(6, 0.5), 100), (Simplex(2), 1)),
-    *((K, 100) for K in (*EXACT, Product(Simplex(3), Simplex(2)))),
+    *((tw.sets.Simplex(5), 60), (tw.sets.CappedSimplex(6, 0.5), 100), (tw.sets.Simplex(2), 1)),
+    *((K, 100) for K in (*EXACT, tw.sets.Product(tw.sets.Simplex(3), tw.sets.Simplex(2)))),
 ]
 
 
@@ -59,7 +57,7 @@ def test_what_is_measured_stays_below_what_was_promised(made, caution):
         assert run.certificate.holds
 
 
-@pytest.mark.parametrize("kind", [LyapunovDescent, tw.Ensemble])
+@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.Ensemble])
 @pytest.mark.parametrize("K", EXACT, ids=repr)
 def test_where_projections_are_exact_one_call_a_round_is_enough_to_promise(kind, K):
     assert kind(K, horizon=100, **ONES).guarantee().reason == ""
@@ -88,16 +86,16 @@ def test_the_constants_of_frank_wolfe_are_those_of_the_proof():
 
 
 def test_a_promise_that_cannot_be_made_says_why():
-    K = Simplex(3)
+    K = tw.sets.Simplex(3)
     for learner, named in (
-        (LyapunovFrankWolfe(K, horizon=9), "loss_lipschitz and constraint_lipschitz"),
-        (LyapunovFrankWolfe(K, **ONES), "needs horizon"),
+        (tw.LyapunovFrankWolfe(K, horizon=9), "loss_lipschitz and constraint_lipschitz"),
+        (tw.LyapunovFrankWolfe(K, **ONES), "needs horizon"),
         (tw.Ensemble(K, horizon=9, loss_lipschitz=1.0, **NEAR), "needs horizon"),
         (tw.Ensemble(K, horizon=9, constraint_lipschitz=1.0, **NEAR), "needs horizon"),
         (tw.Ensemble(K, **NEAR, **ONES), "needs horizon"),
-        (LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
+        (tw.LyapunovDescent(K, horizon=9, **ONES), "1 oracle calls per round"),
         (tw.Ensemble(K, horizon=9, **ONES), "1 oracle calls per round"),
-        (LyapunovDescent(K, horizon=10**6, **NEAR, **ONES), "nothing to guarantee: bounds"),
+        (tw.LyapunovDescent(K, horizon=10**6, **NEAR, **ONES), "nothing to guarantee: bounds"),
         (tw.Ensemble(K, horizon=4, step_scales=(0.01,), **NEAR, **ONES), "nothing to guarantee"),
     ):
         assert learner.guarantee().regret is None
@@ -138,12 +136,12 @@ def test_more_calls_a_round_aim_nearer():
 
 # --- losses that are flat -------------------------------------------------------------------------
 
-KINDS = [LyapunovDescent, LyapunovFrankWolfe, SinhaVaze, WangWanZhang, OnlineFrankWolfe]
+KINDS = [tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze, WangWanZhang, OnlineFrankWolfe]
 ROUNDS = 300
 
 
 @pytest.mark.parametrize(
-    "K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
+    "K", [tw.sets.Simplex(4), tw.sets.FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
 )
 @pytest.mark.parametrize("flat", ["zero", "across the hull"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)

@@ -6,9 +6,7 @@ import pytest
 import tidewolf as tw
 from covering import thinned
 from tidewolf.core.vertices import Sparse
-from tidewolf.evaluation.certificate import certify
-from tidewolf.evaluation.recording import Recording
-from tidewolf.evaluation.tracking import COMBINATION, EVERY_POINT, SMALL, Membership
+from tidewolf.evaluation import certificate, recording, tracking
 from tidewolf.functions import Affine, Linear
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import BoundedPSD, Product, Scaled, Shrunk, Simplex, SpanningTrees, Translated
@@ -22,8 +20,7 @@ def graph(nodes, more, seed=0):
 
 
 def stream(K, rounds, seed=0):
-    rng = np.random.default_rng(seed)
-    slopes = rng.random((rounds, *K.shape))
+    slopes = np.random.default_rng(seed).random((rounds, *K.shape))
     return tw.Stream(Linear(slopes), Affine(slopes[::-1].copy(), slopes @ K.center))
 
 
@@ -56,8 +53,8 @@ def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, ask
     check = found.certificate.checks[0]
     assert asked == []
     assert check.holds
-    assert check.how == COMBINATION
-    assert f"membership {COMBINATION}" in str(found)
+    assert check.how == tracking.COMBINATION
+    assert f"membership {tracking.COMBINATION}" in str(found)
     assert found.summary()["certificate"]["checks"]["membership"]["how"] == check.how
     worst = max(K.infeasibility(played.x) for played in tw.play(kind(K, horizon=T), stream(K, T)))
     assert worst <= membership_tolerance(K.center, K.radius)
@@ -74,10 +71,10 @@ def test_without_a_combination_stated_points_are_asked(asked):
     assert check.law.startswith("the 1st, 2nd, 4th")
     assert check.holds
     simplex = tw.run(tw.LyapunovDescent(Simplex(4)), stream(Simplex(4), 20))
-    assert simplex.certificate.checks[0].how == EVERY_POINT
+    assert simplex.certificate.checks[0].how == tracking.EVERY_POINT
 
 
-@pytest.mark.parametrize(("n", "count"), [(8, 20), (SMALL + 1, 6)])
+@pytest.mark.parametrize(("n", "count"), [(8, 20), (tracking.SMALL + 1, 6)])
 def test_large_matrices_are_decomposed_at_stated_points_alone(n, count, monkeypatch):
     K, right, asked = BoundedPSD(n, 1.0), BoundedPSD.infeasibility, []
     monkeypatch.setattr(BoundedPSD, "infeasibility", lambda K, x: asked.append(x) or right(K, x))
@@ -92,7 +89,7 @@ class State(tuple):
 
 
 def proved(K, x, active):
-    found = Membership(K)
+    found = tracking.Membership(K)
     found.see(x[None], State((1, active)))
     return found.worst, found.how
 
@@ -109,13 +106,13 @@ def combined(K, weights, seed=0):
 def test_a_combination_that_is_none_proves_nothing():
     K = graph(6, 6)
     good = combined(K, [0.25, 0.25, 0.5])
-    assert proved(K, good.x, good) == (pytest.approx(0.0, abs=1e-13), COMBINATION)
+    assert proved(K, good.x, good) == (pytest.approx(0.0, abs=1e-13), tracking.COMBINATION)
     away = np.array(good.x)
     away[:2] += 0.1
-    assert proved(K, away, good) == (K.infeasibility(away), EVERY_POINT)
+    assert proved(K, away, good) == (K.infeasibility(away), tracking.EVERY_POINT)
     for weights in ([0.5, -0.25, 0.75], [0.5, 0.5, 0.5], [0.5, 0.0, 0.5 - 1e-6]):
         bad = combined(K, weights)
-        assert proved(K, bad.x, bad) == (K.infeasibility(bad.x), EVERY_POINT)
+        assert proved(K, bad.x, bad) == (K.infeasibility(bad.x), tracking.EVERY_POINT)
 
 
 @pytest.mark.parametrize(
@@ -133,17 +130,17 @@ def test_a_vertex_that_is_no_tree_is_found_out(indices, values):
     assert K.vertex_infeasibility(vertex) >= K.infeasibility(vertex.dense(K.center)) > 1e-7
     atoms, weights = ActiveSet.start(K).atoms.append(vertex, 1), np.array([0.5, 0.5])
     x = atoms.combine(weights, K.center)
-    assert proved(K, x, ActiveSet(atoms, weights, x)) == (K.infeasibility(x), EVERY_POINT)
+    assert proved(K, x, ActiveSet(atoms, weights, x)) == (K.infeasibility(x), tracking.EVERY_POINT)
 
 
 def test_a_recording_that_was_saved_knows_as_much_as_one_that_was_not():
     K = graph(6, 5)
     for learner in (tw.LyapunovDescent(K, horizon=50), tw.LyapunovFrankWolfe(K, horizon=50)):
-        whole, half = tw.run(learner, stream(K, 50)), Recording(learner, stream(K, 50))
+        whole, half = tw.run(learner, stream(K, 50)), recording.Recording(learner, stream(K, 50))
         next(t for t in half.advance() if t >= 20)
-        again = Recording.load(half.save(), learner, stream(K, 50), "half")
+        again = recording.Recording.load(half.save(), learner, stream(K, 50), "half")
         list(again.advance())
-        end = Recording.load(again.save(), learner, stream(K, 50), "whole").membership
+        end = recording.Recording.load(again.save(), learner, stream(K, 50), "whole").membership
         assert (end.worst, end.how) == (whole.max_infeasibility, whole.membership.how)
 
 
@@ -159,6 +156,6 @@ def test_a_learner_that_leaves_the_set_is_found_out():
 
     found = tw.run(Leaving(K, horizon=T), stream(K, T))
     assert found.max_infeasibility == pytest.approx(0.01 * len(K.edges), rel=1e-6)
-    check = certify(found).checks[0]
+    check = certificate.certify(found).checks[0]
     assert check.holds is False
     assert "1 of 30 points" in check.how

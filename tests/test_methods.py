@@ -12,11 +12,10 @@ import pytest
 
 import theorems
 import tidewolf as tw
-from tidewolf.baselines import SinhaVaze
+from tidewolf import baselines, sets
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.sets import FlowPolytope, L2Ball, Simplex
 
 
 def close(guarantee, regret, violation):
@@ -48,7 +47,7 @@ SETTINGS = [(20_000, 1.0, None), (123_457, 3.7, None), (10**8, 0.25, None), (40_
 
 @pytest.mark.parametrize(("T", "B", "block"), SETTINGS, ids=str)
 def test_primal_dual(T, B, block):
-    K, G_f, G_g, R = L2Ball(3, 0.7), 2.3, 5.1, 0.7
+    K, G_f, G_g, R = sets.L2Ball(3, 0.7), 2.3, 5.1, 0.7
     learner = PrimalDual(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
     b, eta, nu, theta, tol = of_primal_dual(T, B, block)
     A = 1 / (2 * eta) + (eta + 2 * nu) * b * T + 1.25 * sqrt(tol) * T
@@ -60,7 +59,7 @@ def test_primal_dual(T, B, block):
 )
 def test_drift_plus_penalty(T, B, block):
     """Blocks that do not fill T count as whole ones: T/b is M = ceil(T/b)."""
-    K, G_f, G_g, R = L2Ball(3, 0.7), 2.3, 5.1, 0.7
+    K, G_f, G_g, R = sets.L2Ball(3, 0.7), 2.3, 5.1, 0.7
     learner = DriftPlusPenalty(K, T, B, loss_lipschitz=G_f, constraint_lipschitz=G_g, block=block)
     b, tol = in_blocks(2.6, T, B, block)
     alpha, delta = G_f / (2 * R) * sqrt(T / b), G_f / G_g * sqrt(T)
@@ -80,7 +79,7 @@ def of_drift(T, b, alpha, delta, distance, R, G_f, G_g):
 def test_the_theorem_of_drift_plus_penalty(T):
     G_f, G_g, R = 2.3, 5.1, 0.7
     eps = 61 * R**2 * T**-0.5 * log(T)
-    learner = theorems.drift_plus_penalty(L2Ball(3, R), T, G_f, G_g)
+    learner = theorems.drift_plus_penalty(sets.L2Ball(3, R), T, G_f, G_g)
     formula = of_drift(T, isqrt(T), G_f / R * T**0.25, sqrt(T), sqrt(3 * eps), R, G_f, G_g)
     close(learner.guarantee(), *formula)
 
@@ -95,7 +94,7 @@ def test_the_theorem_of_primal_dual(T):
     A = 2 * R**2 / eta + (G_f**2 + 4 * G_g**2 * R**2) * eta * b * T
     A += sqrt(3 * eps) * (G_f + G_g / 4) * T
     violation = sqrt(2 * (delta * eta * T + 1 / eta) * (A + 2 * R * G_f * T))
-    close(theorems.primal_dual(L2Ball(3, R), T, G_f, G_g).guarantee(), A, violation)
+    close(theorems.primal_dual(sets.L2Ball(3, R), T, G_f, G_g).guarantee(), A, violation)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_bandit_primal_dual(sizes, T, B, block):
 
     In 3,000 rounds mu is r/2, in 200 (C) has no root.
     """
-    K, (G_f, G_g, M_f, M_g) = Simplex(5), sizes
+    K, (G_f, G_g, M_f, M_g) = sets.Simplex(5), sizes
     given = dict(zip(theorems.SIZES, sizes, strict=True))
     learner = BanditPrimalDual(K, T, B, block=block, **given)
     n, R, r = 4, sqrt(4 / 5), sqrt(1 / 20) / sqrt(4 / 5)
@@ -129,7 +128,7 @@ def test_bandit_primal_dual(sizes, T, B, block):
 
 
 @pytest.mark.parametrize(
-    "K", [Simplex(5), L2Ball(2, 0.9), L2Ball(4, 40.0), L2Ball(1, 0.2)], ids=repr
+    "K", [sets.Simplex(5), sets.L2Ball(2, 0.9), sets.L2Ball(4, 40.0), sets.L2Ball(1, 0.2)], ids=repr
 )
 @pytest.mark.parametrize(
     "sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str
@@ -163,11 +162,11 @@ def of_lyapunov(T, caution, G_f, G_g, D, p, c, c_base):
 @pytest.mark.parametrize("caution", [0.3, 20.0])
 def test_lyapunov_weights(T, caution):
     given = {"horizon": T, "caution": caution, "loss_lipschitz": 2.3, "constraint_lipschitz": 5.1}
-    for K in (L2Ball(3, 1.7), Simplex(5)):
+    for K in (sets.L2Ball(3, 1.7), sets.Simplex(5)):
         R, sizes = K.radius, (T, caution, 2.3, 5.1, K.diameter)
         of_frank_wolfe = of_lyapunov(*sizes, 3 / 4, 2.65, 2.65)
         close(tw.LyapunovFrankWolfe(K, **given).guarantee(), *of_frank_wolfe)
-        close(SinhaVaze(K, **given).guarantee(), *of_lyapunov(*sizes, 1 / 2, 2, sqrt(2)))
+        close(baselines.SinhaVaze(K, **given).guarantee(), *of_lyapunov(*sizes, 1 / 2, 2, sqrt(2)))
         for b, share in ((1, 0.02), (2, 0.001)):
             e, D = sqrt(share / T) * R, K.diameter
             beyond = min(2 * R, D + e)
@@ -183,7 +182,7 @@ def test_lyapunov_weights(T, caution):
 @pytest.mark.parametrize("k", [2, 7])
 @pytest.mark.parametrize("T", [300, 10**7])
 def test_lyapunov_weights_of_several_limits(T, k):
-    K, G_f, G_g, caution, c, c_base = Simplex(5), 2.3, 5.1, 0.3, 2, 1.7
+    K, G_f, G_g, caution, c, c_base = sets.Simplex(5), 2.3, 5.1, 0.3, 2, 1.7
     D, U, theta = K.diameter, 1 / caution / 0.55, c_base / c / 2
     X = (c_base / c * U + theta * k + U * sqrt(T) / c) / (1 - theta)
     close(
@@ -194,14 +193,14 @@ def test_lyapunov_weights_of_several_limits(T, k):
 
 
 def test_theta_reaches_1_where_promises_end():
-    weights = LyapunovWeights(Simplex(3), 10.0, 100, 1.0, 1.0)
+    weights = LyapunovWeights(sets.Simplex(3), 10.0, 100, 1.0, 1.0)
     assert weights.guaranteed(3.999).reason == ""
     assert weights.guaranteed(4.0) == (None, None, weights.guaranteed(9.0).reason)
 
 
 @pytest.mark.parametrize("T", [None, 40, 100])
 @pytest.mark.parametrize(
-    "K", [Simplex(4), FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
+    "K", [sets.Simplex(4), sets.FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
 )
 def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     """Its steps written plainly, with a horizon that is passed, one that is not, and none."""

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from tidewolf.evaluation import metrics
 from tidewolf.evaluation.formatting import interval, number, percent, tick
-from tidewolf.evaluation.metrics import RoundNumbers, Spread, spread
 
 finite = st.floats(-1e12, 1e12)
 
@@ -75,7 +74,7 @@ numbers = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=300)
 
 @given(numbers)
 def test_a_spread_is_in_order_and_holds_for_the_rounds(values):
-    found = spread(np.array(values))
+    found = metrics.spread(np.array(values))
     assert found is not None
     assert min(values) <= found.p99 <= found.worst == max(values)
     assert values[found.worst_round] == found.worst
@@ -88,7 +87,7 @@ def test_a_spread_is_in_order_and_holds_for_the_rounds(values):
 
 @given(numbers)
 def test_numbers_of_rounds_are_an_array_that_knows_its_spread(values):
-    found, plain = RoundNumbers(np.array(values)), np.array(values)
+    found, plain = metrics.RoundNumbers(np.array(values)), np.array(values)
     assert (found.p99, found.worst) == (np.quantile(plain, 0.99), plain.max())
     assert type(found + 1.0) is np.ndarray
     assert type(found.mean()) is np.float64
@@ -98,8 +97,8 @@ def test_numbers_of_rounds_are_an_array_that_knows_its_spread(values):
 
 @pytest.mark.parametrize("values", [[], [1.0, np.nan]])
 def test_nothing_is_said_of_what_is_not_known(values):
-    assert spread(np.array(values)) is None
-    assert np.isnan(RoundNumbers(np.array(values)).worst)
+    assert metrics.spread(np.array(values)) is None
+    assert np.isnan(metrics.RoundNumbers(np.array(values)).worst)
 
 
 def _run(capacity, rounds=8):
@@ -136,6 +135,6 @@ def test_the_numbers_of_a_run_agree_with_its_rounds():
 def test_a_run_without_rounds_has_nothing_to_say_of_them():
     run = _run(0.75, 0)
     told = run.summary()
-    assert told["loss"] == dict.fromkeys(Spread._fields) | {"total": 0.0}
+    assert told["loss"] == dict.fromkeys(metrics.Spread._fields) | {"total": 0.0}
     assert told["churn"] is told["violation_by_round"] is None
     assert "p99" not in repr(run)

@@ -14,7 +14,7 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, WrongType
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
-from tidewolf.learners.migration import Move, entries
+from tidewolf.learners.migration import Move
 from tidewolf.methods.available import distance_moved
 from tidewolf.methods.certificate import GradientSums
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
@@ -246,7 +246,7 @@ def test_commodities_and_links_of_many_flows_come_and_go():
             told.through(rounds_on(K, 10, rng))
             told.holds()
         assert last.shape == many.shape
-    to = entries(many, fewer)
+    to = Move(many, fewer).to
     assert (to[many.owner == 1] == -1).all()
     assert len(set(to[to >= 0].tolist())) == np.count_nonzero(to >= 0) == fewer.shape[0]
     steeper = MultiFlow.from_edges(links, [("a", "d", 3.0), ("a", "c", 1.0), ("b", "d", 0.5)])

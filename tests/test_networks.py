@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from refused import refused
 from tidewolf.core import errors
-from tidewolf.core.errors import InvalidInput
 from tidewolf.networks import Network, Tunnels
 from tidewolf.networks.tunnels import PathFinder
 from tidewolf.sets import SimplexProduct
@@ -162,7 +161,7 @@ def test_tunnels_that_share_their_narrowest_link_are_reported():
     alone = Network(narrow, source="s", target="t", paths="k-shortest", disjoint=True)
     assert len(alone.tunnels.paths) == 1
     assert alone.tunnels.shared_bottlenecks == ()
-    with pytest.raises(InvalidInput) as error:
+    with pytest.raises(errors.InvalidInput) as error:
         Network(narrow, source="s", target="t", disjoint=True)
     assert error.value.setting == "disjoint"
 

@@ -19,8 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 def nearest(K, y, k=1):
     """Losses whose total is k/2 |x - y|^2."""
-    n = len(y)
-    return Quadratic(np.eye(n), np.tile(-y, (k, 1)), np.full(k, float(y @ y) / 2))
+    return Quadratic(np.eye(len(y)), np.tile(-y, (k, 1)), np.full(k, float(y @ y) / 2))
 
 
 def loose(K, k=1):

@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from killed import as_if_killed, saved
-from tidewolf.core.conforming import is_member
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.core import conforming, errors, feedback
 from tidewolf.functions import Capacity, Linear
-from tidewolf.learners.migration import Move
-from tidewolf.methods.available import distance_moved
-from tidewolf.methods.base import Record
-from tidewolf.methods.capabilities import MixesExperts, is_per_constraint
+from tidewolf.learners import migration
+from tidewolf.methods import available, base, capabilities
 from tidewolf.methods.late import next_round
 
 LINKS = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("a", "b"), ("s", "c"), ("c", "t")]
@@ -36,7 +31,7 @@ CAP = 0.15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Server(Adviser):
+class Server(tw.experts.Adviser):
     """Proposes the center when it is told a context, is down where that is 1, learns nothing."""
 
     names = ("server",)
@@ -53,10 +48,10 @@ class Server(Adviser):
 
     def propose(self, K, state, known, t, budget, vertices):
         if known is None or known.context is None:
-            return Proposals((None,), state)
+            return tw.experts.Proposals((None,), state)
         if known.context == 1:
             raise RuntimeError("the server is down")
-        return Proposals((K.center,), state)
+        return tw.experts.Proposals((K.center,), state)
 
 
 def made(kind, K, per_constraint, capped):
@@ -77,7 +72,7 @@ def answer(session, do):
     before = session.state
     try:
         x = do(session)
-    except TidewolfError as error:
+    except errors.TidewolfError as error:
         refusal = type(error), str(error)
     else:
         return None if x is None else x.tobytes()
@@ -158,7 +153,7 @@ class Week:
             return None
         assert self.does(lambda one: one.play(**known)) == found
         x = np.frombuffer(found)
-        assert is_member(self.K, x)
+        assert conforming.is_member(self.K, x)
         for number in range(before + 1, next_round(self.memory.state) + 1):
             self.past.append((number, model.copy()))
         self.looks()
@@ -172,12 +167,12 @@ class Week:
 
     def defer(self, number, x):
         out = self.out.get(number, [])
-        assert is_member(self.K, x)
+        assert conforming.is_member(self.K, x)
         assert not x[out].any()
         # rounds that expired at once were not looked at
         follows = self.model.last is not None and number == self.model.newest + 1
         if self.capped and follows and number not in self.out:
-            assert distance_moved(x, self.model.last) <= CAP + 1e-9
+            assert available.distance_moved(x, self.model.last) <= CAP + 1e-9
         self.model.last, self.model.newest = x, number
 
     def known(self, n, deadline):
@@ -229,7 +224,7 @@ class Week:
 
     def goes_back(self, number):
         if number < self.past[0][0]:
-            with pytest.raises(InvalidInput, match="cannot be gone back to"):
+            with pytest.raises(errors.InvalidInput, match="cannot be gone back to"):
                 self.memory.rollback(number)
             return
         for one in (self.memory, self.storage):
@@ -249,7 +244,7 @@ class Week:
     def migrates(self, network):
         self.settle_up()
         model, upcoming = self.model, next_round(self.memory.state)
-        last = Move(self.K, NETWORKS[network])
+        last = migration.Move(self.K, NETWORKS[network])
         self.network, self.learner = network, self.made(NETWORKS[network])
         x = None if model.last is None else last.point(model.last)
         if last.point(self.memory.learner.act(self.memory.state)) is None:
@@ -257,7 +252,7 @@ class Week:
         for one in (self.memory, self.loaded, self.storage):
             one.migrate(self.learner)
         self.is_one()
-        assert is_member(self.K, self.learner.act(self.memory.state))
+        assert conforming.is_member(self.K, self.learner.act(self.memory.state))
         model.last, model.epoch = x, []
         model.observed = dict.fromkeys(model.observed)
         to = last.to.tolist()
@@ -290,7 +285,7 @@ class Week:
         if self.kind == "paper":  # its bound is not of what was overridden
             return
         none, counts = np.zeros(0), np.zeros(0, dtype=np.int64)
-        record = Record(none, none, counts, none, state, counts, none)
+        record = base.Record(none, none, counts, none, state, counts, none)
         bound = self.learner.bound(record)
         regret, violations, each = self.totals()
         slack = 1e-6 * (1.0 + abs(bound.regret))
@@ -299,7 +294,7 @@ class Week:
         for row, total in zip(self.learner.limit_bounds(record), each, strict=False):
             assert row.violation == pytest.approx(total, abs=1e-9)
             assert total <= row.bound * (1.0 + 1e-9) + 1e-9
-        mixes = isinstance(self.learner, MixesExperts)
+        mixes = isinstance(self.learner, capabilities.MixesExperts)
         for guard in self.learner.guards(state) if mixes else ():
             assert guard.left is None or guard.left <= guard.right + 1e-6 * (1.0 + abs(guard.right))
 
@@ -337,8 +332,8 @@ class Week:
             case 6:
                 self.observes(some)
             case 7:
-                gradient = n % 3 == 2 and self.learner.needs is FirstOrder
-                gradient = gradient and not is_per_constraint(self.learner)
+                gradient = n % 3 == 2 and self.learner.needs is feedback.FirstOrder
+                gradient = gradient and not capabilities.is_per_constraint(self.learner)
                 self.observes(some, overridden=True, gradient=gradient)
             case 8 if self.model.observed:  # again, and otherwise
                 number = sorted(self.model.observed)[n % len(self.model.observed)]
@@ -391,7 +386,7 @@ def test_nobody_ignores_an_outage_in_a_late_stream():
     K = NETWORKS[0]
     late = {"arrives": [1, 2, 2], "unavailable": [None, "a > b", None]}
     stream = tw.Stream(Linear(np.ones((3, 5))), **late)
-    with pytest.raises(NotSupported, match="cannot leave out"):
+    with pytest.raises(errors.NotSupported, match="cannot leave out"):
         tw.run(tw.LyapunovFrankWolfe(K), stream)
 
 
@@ -413,8 +408,7 @@ def test_rounds_that_arrive_together_may_have_gained_more_than_any_point(learner
     K, T = tw.sets.Simplex(2), 20
     costs, limits = [[50.0, 0.0], [-50.0, 0.0]], tw.functions.Affine([[0.0, 1.0]] * T, [0.5] * T)
     late = {"arrives": np.repeat(np.arange(1, T, 2), 2), "played": [[0, 1], [1, 0]] * (T // 2)}
-    stream = tw.Stream(Linear(costs * (T // 2)), limits, **late)
-    run = tw.run(learner(K, caution=1.0), stream)
+    run = tw.run(learner(K, caution=1.0), tw.Stream(Linear(costs * (T // 2)), limits, **late))
     assert run.bound.violation is not None
     assert run.violations.sum() <= run.bound.violation
 
@@ -437,8 +431,7 @@ def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_betwe
     for t in range(24):
         session.play(round=t)
         if t >= 2:
-            room = [0.9 - 0.01 * (t - 2), 1.0]
-            session.observe(round=t - 2, costs=[0.0, 1.0], capacities=room)
+            session.observe(round=t - 2, costs=[0.0, 1.0], capacities=[0.9 - 0.01 * (t - 2), 1.0])
     assert session.state.advisers[0].drops.usual() == pytest.approx([0.03, 0.0])
 
 

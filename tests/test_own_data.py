@@ -177,8 +177,7 @@ def link_shares(told, decisions, out):
 
 
 def links_of(path):
-    nodes = path.split(" > ")
-    return [f"{tail} > {head}" for tail, head in pairwise(nodes)]
+    return [f"{tail} > {head}" for tail, head in pairwise(path.split(" > "))]
 
 
 def conserved(told, name, shares):
@@ -262,8 +261,7 @@ def test_capacities_of_the_edge_list_and_of_some_links_only(place):
     some = CAPACITIES[["time", "C > E", "C > D", "D > E"]]
     some.to_csv("capacities.csv", index=False)
     experiment()
-    told = Told(ONE.commodities, capacities=some, static=dict(list(static.items())[:3]))
-    played(told, "--force")
+    played(Told(ONE.commodities, capacities=some, static=dict(list(static.items())[:3])), "--force")
 
 
 # a new network

@@ -5,16 +5,14 @@ import pytest
 
 import tidewolf as tw
 from test_functions import Distance
-from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight import cutting_planes
-from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, NuclearBall, Simplex
 
 SETS = {
-    "simplex": Simplex(6),
-    "box": Box(-np.ones(4), np.ones(4)),
-    "capped": CappedSimplex(5, 0.4),
-    "flow": FlowPolytope.examples()[0],
-    "ball": L2Ball(4, 2.0, np.ones(4)),
+    "simplex": tw.sets.Simplex(6),
+    "box": tw.sets.Box(-np.ones(4), np.ones(4)),
+    "capped": tw.sets.CappedSimplex(5, 0.4),
+    "flow": tw.sets.FlowPolytope.examples()[0],
+    "ball": tw.sets.L2Ball(4, 2.0, np.ones(4)),
 }
 each_set = pytest.mark.parametrize("K", SETS.values(), ids=SETS.keys())
 
@@ -23,19 +21,19 @@ def as_custom(f):
     """The same functions, of which nothing is known any more."""
     each = [f[t : t + 1] for t in range(len(f))]
     given = (lambda t, x: each[t].values(x)[0]), (lambda t, x: each[t].gradients(x)[0])
-    return Custom(*given, f.shape, rounds=len(f))
+    return tw.functions.Custom(*given, f.shape, rounds=len(f))
 
 
 def quadratics(K, rounds, seed):
     rng, n = np.random.default_rng(seed), K.shape[0]
     M = rng.normal(size=(rounds, n, n))
-    return Quadratic(M @ M.swapaxes(1, 2) / n, rng.normal(size=(rounds, n)))
+    return tw.functions.Quadratic(M @ M.swapaxes(1, 2) / n, rng.normal(size=(rounds, n)))
 
 
 def limits(K, rounds, seed):
     """What the center keeps with room to spare."""
     room = 0.2 * K.radius * np.random.default_rng(seed).uniform(0.2, 1.0, (rounds, *K.shape))
-    return Capacity(K.center + room)
+    return tw.functions.Capacity(K.center + room)
 
 
 def require_brackets(found, exact, gap):
@@ -65,22 +63,22 @@ def test_the_bracket_of_a_quadratic_written_as_custom_holds_the_exact_optimum(K,
 @each_set
 def test_kinks_are_no_harder(K):
     rng = np.random.default_rng(3)
-    losses = MaxAffine(rng.normal(size=(3, 3, *K.shape)), rng.normal(size=(3, 3)))
+    losses = tw.functions.MaxAffine(rng.normal(size=(3, 3, *K.shape)), rng.normal(size=(3, 3)))
     exact = tw.best_in_hindsight(K, tw.Stream(losses, limits(K, 3, 2)))
     found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), limits(K, 3, 2)))
     require_brackets(found, exact, 1e-4)
 
 
 def test_matrices_and_chains_have_one_too():
-    K, rng = NuclearBall((3, 2), 1.0), np.random.default_rng(0)
+    K, rng = tw.sets.NuclearBall((3, 2), 1.0), np.random.default_rng(0)
     targets = rng.normal(size=(4, 3, 2))
-    near = Custom(
+    near = tw.functions.Custom(
         lambda t, x: 0.5 * float(((x - targets[t]) ** 2).sum()),
         lambda t, x: x - targets[t],
         (3, 2),
         rounds=4,
     )
-    losses = Chain((near, Linear(rng.normal(size=(2, 3, 2)))))
+    losses = tw.functions.Chain((near, tw.functions.Linear(rng.normal(size=(2, 3, 2)))))
     found = tw.best_in_hindsight(K, tw.Stream(losses))
     for vertex in (K.lmo(rng.normal(size=(3, 2))) for _ in range(50)):
         assert float(losses.values(vertex).sum()) >= found.lower
@@ -89,14 +87,14 @@ def test_matrices_and_chains_have_one_too():
 
 
 def test_no_feasible_point_is_proved_as_for_built_in_losses():
-    K, losses = Simplex(3), quadratics(Simplex(3), 2, 0)
-    tight = Affine([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]], [0.5, 1.0])
+    K, losses = tw.sets.Simplex(3), quadratics(tw.sets.Simplex(3), 2, 0)
+    tight = tw.functions.Affine([[1.0, 1.0, 1.0], [0.0, 0.0, 1.0]], [0.5, 1.0])
     found = tw.best_in_hindsight(K, tw.Stream(as_custom(losses), tight))
     assert found.feasible is False
     assert found.infeasibility.rounds.tolist() == [0]
 
 
-@pytest.mark.parametrize("K", [Simplex(6), L2Ball(6)], ids=["simplex", "ball"])
+@pytest.mark.parametrize("K", [tw.sets.Simplex(6), tw.sets.L2Ball(6)], ids=["simplex", "ball"])
 def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
     """Whatever is reached is what is reported."""
     losses = quadratics(K, 8, 5)
@@ -113,8 +111,8 @@ def test_few_looks_leave_a_wide_bracket_that_still_holds(K, monkeypatch):
 
 def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
     """Whatever the solver proposes is looked at itself."""
-    K, losses = Simplex(6), quadratics(Simplex(6), 8, 5)
-    limits_ = Capacity(np.full((8, 6), 0.3))
+    K, losses = tw.sets.Simplex(6), quadratics(tw.sets.Simplex(6), 8, 5)
+    limits_ = tw.functions.Capacity(np.full((8, 6), 0.3))
     alone = tw.best_in_hindsight(K, tw.Stream(losses)).point
     monkeypatch.setattr(cutting_planes.CuttingPlanes, "_nearest", lambda self, best, level: alone)
     exact = tw.best_in_hindsight(K, tw.Stream(losses, limits_))
@@ -126,13 +124,13 @@ def test_a_point_that_breaks_a_limit_is_never_the_best(monkeypatch):
 
 def test_a_class_of_ones_own_is_looked_at_as_well():
     """The point nearest to three corners of a triangle is its middle."""
-    found = tw.best_in_hindsight(Simplex(3), tw.Stream(Distance(np.eye(3))))
+    found = tw.best_in_hindsight(tw.sets.Simplex(3), tw.Stream(Distance(np.eye(3))))
     assert found.method == "level bundle method on gradients"
     assert found.lower - 1e-9 <= 2.0 <= found.upper + 1e-9
     assert found.upper - found.lower <= 1e-5
 
 
 def test_slopes_of_extreme_sizes_are_refused():
-    losses = Custom(lambda t, x: 1e200 * x[0], lambda t, x: np.array([1e200, 0.0]), 2)
+    losses = tw.functions.Custom(lambda t, x: 1e200 * x[0], lambda t, x: np.array([1e200, 0.0]), 2)
     with pytest.raises(tw.core.errors.NotSupported, match=r"1e\+200"):
-        tw.best_in_hindsight(Simplex(2), tw.Stream(losses))
+        tw.best_in_hindsight(tw.sets.Simplex(2), tw.Stream(losses))

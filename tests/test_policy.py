@@ -12,13 +12,10 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from refused import refused
-from tidewolf import functions
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
-from tidewolf.experts import Categories, Season
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight.policy import policy_batch
+from tidewolf.hindsight.best import policy_batch
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Simplex
-from tidewolf.testing import check_function
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -48,13 +45,13 @@ def streams(seed, T, n):
     room = Capacity(1.2 / n + 0.5 * rng.random((T, n)))
     budget = Affine(A := rng.normal(size=(T, n)), A @ np.full(n, 1.0 / n) + 0.05)
     incidence = csr_array(rng.random((2, n)) < 0.7)
-    links = functions.MaxUtilization(incidence, rng.random((T, n)), [1, 2], range(n))
+    links = tw.functions.MaxUtilization(incidence, rng.random((T, n)), [1, 2], range(n))
     return [
         tw.Stream(Linear(C), room, context=kinds),
-        tw.Stream(Affine(csr_array(C), C[:, 0]), functions.Max(room, budget), context=kinds),
+        tw.Stream(Affine(csr_array(C), C[:, 0]), tw.functions.Max(room, budget), context=kinds),
         tw.Stream(Linear(C), context=kinds),
         tw.Stream(links, budget, context=kinds),
-        tw.Stream(functions.Sum(links, Linear(C)), context=kinds),
+        tw.Stream(tw.functions.Sum(links, Linear(C)), context=kinds),
     ]
 
 
@@ -64,7 +61,7 @@ def streams(seed, T, n):
 def test_a_policy_is_achieved_and_no_worse_than_a_point(which, seed, T, n, cells):
     K, stream = Simplex(n), streams(seed, T, n)[which]
     fixed = tw.best_in_hindsight(K, stream)
-    for context in (Season(4, cells), Categories(3)):
+    for context in (tw.experts.Season(4, cells), tw.experts.Categories(3)):
         best = tw.best_in_hindsight(K, stream, context=context)
         require_achieved(K, stream, context, best)
         size = 1.0 + abs(fixed.upper)
@@ -80,11 +77,10 @@ def test_a_policy_is_achieved_and_no_worse_than_a_point(which, seed, T, n, cells
 def test_no_policy_that_keeps_the_limits_is_below_the_lower_bound(seed):
     rng, K = np.random.default_rng(seed), CappedSimplex(3, 0.8)
     C, c = rng.normal(size=(6, 3)), 0.4 + 0.5 * rng.random((6, 3))
-    stream, context = tw.Stream(Linear(C), Capacity(c)), Season(3, 2)
+    stream, context = tw.Stream(Linear(C), Capacity(c)), tw.experts.Season(3, 2)
     best = tw.best_in_hindsight(K, stream, context=context)
     for _ in range(50):
-        W = np.array([K.project(rng.normal(size=3)) for _ in range(2)])
-        points = mixes(context, stream, W)
+        points = mixes(context, stream, np.array([K.project(rng.normal(size=3)) for _ in range(2)]))
         if (points <= c).all():
             assert (C * points).sum() >= best.lower - 1e-9
 
@@ -93,7 +89,7 @@ def test_no_policy_that_keeps_the_limits_is_below_the_lower_bound(seed):
     ("K", "losses", "limits"),
     [
         (L2Ball(3), Linear, lambda A: Affine(A, np.full(6, 0.4))),
-        (Simplex(3), lambda A: functions.LogWealth(1.5 + 0.3 * np.tanh(A)), None),
+        (Simplex(3), lambda A: tw.functions.LogWealth(1.5 + 0.3 * np.tanh(A)), None),
         (Box(-np.ones(3), np.ones(3)), lambda A: Quadratic(np.eye(3), A), None),
         (Simplex(3), Linear, lambda A: Quadratic(np.eye(3), 0.1 * A, np.full(6, -0.4))),
     ],
@@ -103,9 +99,9 @@ def test_curved_functions_and_sets_known_by_their_oracle(K, losses, limits):
     A = np.random.default_rng(2).normal(size=(6, 3))
     stream = tw.Stream(losses(A), None if limits is None else limits(A))
     fixed = tw.best_in_hindsight(K, stream)
-    one = tw.best_in_hindsight(K, stream, context=Season(3, 1))
+    one = tw.best_in_hindsight(K, stream, context=tw.experts.Season(3, 1))
     assert one.upper == pytest.approx(fixed.upper, rel=1e-5, abs=1e-6)
-    context = Season(3, 3)
+    context = tw.experts.Season(3, 3)
     best = tw.best_in_hindsight(K, stream, context=context)
     require_achieved(K, stream, context, best)
     assert best.upper - best.lower <= 1e-4 * (1.0 + abs(best.upper))
@@ -114,28 +110,27 @@ def test_curved_functions_and_sets_known_by_their_oracle(K, losses, limits):
 
 def test_features_are_those_of_the_whole_stream_and_other_cells_have_the_center():
     stream = tw.Stream(Linear([[1.0, 2.0], [2.0, 1.0], [1.0, 2.0]]))
-    best = tw.best_in_hindsight(Simplex(2), stream, start=1, context=Season(2, 2))
+    best = tw.best_in_hindsight(Simplex(2), stream, start=1, context=tw.experts.Season(2, 2))
     np.testing.assert_allclose(best.point, [[1.0, 0.0], [0.0, 1.0]])  # not the other way round
-    require_achieved(Simplex(2), stream, Season(2, 2), best, start=1)
+    require_achieved(Simplex(2), stream, tw.experts.Season(2, 2), best, start=1)
     stream = tw.Stream(Linear([[1.0, 2.0], [1.0, 2.0]]), context=[2, 2])
-    best = tw.best_in_hindsight(Simplex(2), stream, context=Categories(4))
+    best = tw.best_in_hindsight(Simplex(2), stream, context=tw.experts.Categories(4))
     np.testing.assert_allclose(best.point, [[0.5, 0.5], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5]])
 
 
 def test_limits_that_only_a_policy_keeps():
     """By day the first entry is closed, by night the second: no point, but a policy."""
-    closed = Capacity([[0.0, 1.0], [1.0, 0.0]] * 3)
-    stream = tw.Stream(Linear(np.ones((6, 2))), closed)
+    stream = tw.Stream(Linear(np.ones((6, 2))), Capacity([[0.0, 1.0], [1.0, 0.0]] * 3))
     assert tw.best_in_hindsight(Simplex(2), stream).feasible is False
-    best = tw.best_in_hindsight(Simplex(2), stream, context=Season(2, 2))
-    require_achieved(Simplex(2), stream, Season(2, 2), best)
+    best = tw.best_in_hindsight(Simplex(2), stream, context=tw.experts.Season(2, 2))
+    require_achieved(Simplex(2), stream, tw.experts.Season(2, 2), best)
 
 
 def test_a_proof_that_no_policy_keeps_the_limits_names_the_rounds():
     c = np.ones((8, 2))
     c[5] = 0.25  # in this round nothing fits
     stream = tw.Stream(Linear(np.ones((8, 2))), Capacity(c))
-    best = tw.best_in_hindsight(Simplex(2), stream, start=2, context=Season(4, 2))
+    best = tw.best_in_hindsight(Simplex(2), stream, start=2, context=tw.experts.Season(4, 2))
     assert best.feasible is False
     assert set(best.infeasibility.rounds.tolist()) == {5}
     assert best.infeasibility.bound == pytest.approx(0.25)
@@ -148,8 +143,8 @@ def odd(given, cells=2):
 @pytest.mark.parametrize(
     ("context", "error"),
     [
-        (Season("1d"), InvalidInput),
-        (Categories(2), InvalidInput),
+        (tw.experts.Season("1d"), InvalidInput),
+        (tw.experts.Categories(2), InvalidInput),
         (3, WrongType),
         (odd((np.array([2]), np.ones(1))), InvalidInput),
         (odd((np.array([0]), np.array([0.5]))), InvalidInput),
@@ -157,9 +152,9 @@ def odd(given, cells=2):
     ],
 )
 def test_what_no_policy_can_go_by_is_refused(context, error):
-    wild = functions.Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
+    wild = tw.functions.Custom(lambda t, x: 0.0, lambda t, x: 0.0 * x, 2, rounds=2)
     with refused(NotSupported):
-        tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=Season(2, 2))
+        tw.best_in_hindsight(Simplex(2), tw.Stream(wild), context=tw.experts.Season(2, 2))
     with refused(error):
         tw.best_in_hindsight(Simplex(2), tw.Stream(Linear(np.ones((2, 2)))), context=context)
 
@@ -177,7 +172,7 @@ def test_what_no_policy_can_go_by_is_refused(context, error):
 def test_functions_of_a_mix_keep_the_laws_of_functions(f):
     phi = csr_array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.2, 0.3, 0.5]])
     lifted = policy_batch(f, phi, np.zeros(2))
-    check_function(lifted)
+    tw.testing.check_function(lifted)
     W = np.random.default_rng(1).normal(size=(3, 2))
     points = phi @ W
     np.testing.assert_allclose(lifted.values(W.reshape(-1)), f.values_at(points))

@@ -17,12 +17,15 @@ from hypothesis import strategies as st
 
 from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
-from tidewolf.storage.cluster import Heartbeat, is_gone, number_of, prepare
 from tidewolf.storage.postgres import (
+    Heartbeat,
     Postgres,
     connected,
     hide_password,
     is_address,
+    is_gone,
+    number_of,
+    prepare,
     without_password,
 )
 from transport import Transport, never
@@ -216,7 +219,7 @@ def test_what_cannot_be_reached_is_refused_without_its_password(url, monkeypatch
 
 _SERVER = """
 import sys, time
-from tidewolf.storage.cluster import Heartbeat
+from tidewolf.storage.postgres import Heartbeat
 heartbeat = Heartbeat(sys.argv[1], sys.argv[2])
 print("here", flush=True)
 sys.stdin.read()

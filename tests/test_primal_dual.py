@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 import theorems
 import tidewolf as tw
 from theorems import DIAMOND, HULL, SETS, hostile
-from tidewolf.core.errors import InvalidInput, NotAMember
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods import paper
-from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
 from tidewolf.sets import CappedSimplex, L2Ball
 
@@ -121,8 +120,7 @@ def test_bounds_are_those_of_the_files_written_plainly(K, options):
     before, t, began, T, energy = learner.start(), 0, 0, 20, 0.0
 
     def violation(rounds, s):
-        first = D if began else R
-        E = first**2 / R**2 / (2.0 * s.eta) + energy + D / R * rounds
+        E = (D if began else R) ** 2 / R**2 / (2.0 * s.eta) + energy + D / R * rounds
         return G_g * R * math.sqrt(2.0 * (s.theta * rounds + 1.0 / s.nu) * E)
 
     for played in tw.play(learner, stream):
@@ -204,10 +202,10 @@ def test_the_theorem_is_algorithm_4_written_plainly():
 
 def test_starts_outside_and_slopes_above_those_given_are_refused():
     slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    with pytest.raises(NotAMember, match="starting point"):
+    with pytest.raises(errors.NotAMember, match="starting point"):
         PrimalDual.theorem(L2Ball(2), horizon=9, start=[2.0, 0.0], **slopes)
-    steep = FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
+    steep = feedback.FirstOrder(np.array([3.0, 4.0]), 0.0, np.zeros(2), 5.0, 0.0, 1)
     plain, theorem = PrimalDual(L2Ball(2), 50, loss_lipschitz=4.9), theorems.primal_dual
     for learner in (plain, theorem(L2Ball(2), 50, 4.9, 1.0)):
-        with pytest.raises(InvalidInput, match=r"slope 5 .* loss_lipschitz = 4\.9"):
+        with pytest.raises(errors.InvalidInput, match=r"slope 5 .* loss_lipschitz = 4\.9"):
             learner.update(learner.start(), steep)

@@ -15,15 +15,13 @@ import polytopes
 from covering import few, thinned
 from polytopes import distances2, layered, vertices_of
 from tidewolf import sets
-from tidewolf.core import errors
-from tidewolf.core.jit import kernel as a_kernel
+from tidewolf.core import errors, jit
 from tidewolf.core.oracle import Answer
 from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import active_set
-from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center
+from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center, search
 from tidewolf.projection.active import IDLE, SPARE
 from tidewolf.projection.paper import paper_calls
-from tidewolf.projection.search import caratheodory, corrected, tie_margin
 from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, L2Ball, Simplex, VertexHull
 
 POLYTOPES = {
@@ -243,8 +241,7 @@ def test_on_flows_one_shot_needs_a_fifth_of_the_papers_calls(radii):
     tol = 0.003 * K.radius**2
     for _ in range(4):
         y = K.center + radii * K.radius * a_unit(K, rng)
-        outside = closer_to_all(K, y, afp(K, y, K.center, tol=1e-3 * tol, budget=500).y)
-        assert outside < 0
+        assert closer_to_all(K, y, afp(K, y, K.center, tol=1e-3 * tol, budget=500).y) < 0
         short, long = (METHODS[name](K, y, K.center, tol=tol) for name in ("one shot", "paper"))
         assert 5 * short.calls <= long.calls
         assert ActiveSet.start(K).project(K, y, tol=tol).calls <= short.calls
@@ -319,7 +316,7 @@ def test_a_small_stated_error_still_meets_the_tolerance():
             require_guarantees(K, y, METHODS[name](careful, y, K.center, tol=tol), tol)
 
 
-@a_kernel
+@jit.kernel
 def dearest_entry(d, kernel_data, indices, values):
     indices[0], values[0] = np.argmax(d), 1.0
     return 1
@@ -448,11 +445,11 @@ def first_of_ties(active):
     known = list(active.parts()["vertices"])
 
     def answer(K, d):
-        least = min(active_set.GRAIN * math.sqrt(float(d @ d)), tie_margin(K))
+        least = min(active_set.GRAIN * math.sqrt(float(d @ d)), search.tie_margin(K))
         grain = 2.0 ** math.floor(math.log2(least)) if least > 0.0 else 0.0
         asked = np.rint(d / grain) * grain if grain else d
         found = K.answer(asked).vertex
-        allowed = found.inner(asked) + tie_margin(K) * math.sqrt(float(d @ d))
+        allowed = found.inner(asked) + search.tie_margin(K) * math.sqrt(float(d @ d))
         for row in known:
             if row.inner(asked) <= allowed and len(row.indices) <= K.max_nonzeros:
                 return Answer(row)
@@ -585,10 +582,9 @@ def test_corrective_steps_agree_with_the_naive_twin(seed, count, n, steps, stop)
     for kind in (Sparse.of, Dense):
         table = table_of(points, kind)
         slopes = table.inner(table.combine(weights, y) - y, count)
-        done = corrected(table, weights, slopes, steps, stop)
+        done = search.corrected(table, weights, slopes, steps, stop)
         np.testing.assert_allclose(done, expected, atol=1e-10)
-        distance2 = ((done @ points - y) ** 2).sum()
-        assert distance2 <= ((weights @ points - y) ** 2).sum() + 1e-12
+        assert ((done @ points - y) ** 2).sum() <= ((weights @ points - y) ** 2).sum() + 1e-12
         assert done.sum() == pytest.approx(1.0, abs=1e-14)
         np.testing.assert_array_equal(done > 0, expected > 0)
     np.testing.assert_array_equal(weights, kept_weights)
@@ -611,7 +607,7 @@ def test_vertices_without_weight_keep_their_rows_and_serve_again_without_a_call(
 @pytest.mark.parametrize("kind", [Sparse.of, Dense])
 def test_weights_of_rounding_size_are_dropped_and_the_rest_sum_to_one_again(kind):
     points, weights = np.eye(4), 1.001 * np.array([0.7, 0.3 - 1e-6, 1e-6, 0.5 * active_set.DROP])
-    done = corrected(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
+    done = search.corrected(table_of(points, kind), weights, np.zeros(4), 0, 1e-9)
     np.testing.assert_allclose(done, [0.7, 0.3 - 1e-6, 1e-6, 0.0], rtol=1e-9)
 
 
@@ -697,7 +693,7 @@ def test_caratheodory_keeps_the_point_with_as_few_atoms_as_it_takes(seed, count,
     }[kind]
     weights = rng.dirichlet(np.ones(count))
     before = weights.copy()
-    new = caratheodory(points @ points.T, weights)
+    new = search.caratheodory(points @ points.T, weights)
     np.testing.assert_array_equal(weights, before)
     room = 1e-9 * max(1.0, float(np.abs(points).max()))
     np.testing.assert_allclose(new @ points, weights @ points, atol=room)

@@ -12,8 +12,7 @@ import pytest
 import tidewolf as tw
 from interpreter import python
 from refused import refused
-from tidewolf.core import errors
-from tidewolf.core.vertices import Sparse
+from tidewolf.core import errors, vertices
 
 README = Path(__file__).parent.parent / "README.md"
 PARTS = (
@@ -78,8 +77,7 @@ print(*{name.partition('.')[0] for name in sys.modules})
 
 
 def test_tidewolf_sets_functions_and_learners_import_nothing_heavy():
-    loaded = python("-c", LOADED)
-    assert not HEAVY & set(loaded.split())
+    assert not HEAVY & set(python("-c", LOADED).split())
 
 
 RUN = """
@@ -204,7 +202,7 @@ def test_atoms_of_another_kind_than_the_answers_are_told_apart():
 
     with refused(errors.WrongType):
         a_run(Forgetful())
-    assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, Sparse)
+    assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, vertices.Sparse)
 
 
 def test_the_users_functions_are_called_once_a_round():

@@ -14,10 +14,10 @@ from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
-from tidewolf.storage.feedback import decode, encode, read_event, stored
+from tidewolf.storage.journal import decode, encode, read_event, stored
 
 CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
 NUMBERS = st.floats(allow_nan=False)

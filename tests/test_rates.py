@@ -16,8 +16,6 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.evaluation.rates import growth
 from tidewolf.functions import Capacity, Linear
-from tidewolf.learners import LyapunovDescent, PrimalDual
-from tidewolf.sets import Simplex
 
 HORIZONS = [100, 200, 400, 800]
 
@@ -63,12 +61,12 @@ def runs(kind, horizons=(60, 120, 240)):
     found = []
     for T, seed in product(horizons, (0, 1)):
         problem = tw.problems.adversarial(T, seed, kind="opposing", phase=T // 8)
-        found.append(tw.run(kind(Simplex(6), horizon=T), problem.stream))
+        found.append(tw.run(kind(tw.sets.Simplex(6), horizon=T), problem.stream))
     return found
 
 
 def test_rates_of_runs():
-    found, theirs = tw.rates(runs(LyapunovDescent)), tw.rates(runs(PrimalDual))
+    found, theirs = tw.rates(runs(tw.LyapunovDescent)), tw.rates(runs(tw.PrimalDual))
     assert (found.learner, found.horizons, found.runs) == ("LyapunovDescent", (60, 120, 240), 6)
     low, high = found.violation.interval
     assert max(low, 0.0) < found.violation.exponent < min(high, 1.0)
@@ -81,19 +79,19 @@ def test_rates_of_runs():
 def test_the_regret_counts_by_its_upper_end():
     wide = [
         replace(run, known=tw.Comparator(None, run.losses.sum() - run.rounds**0.5, math.inf, None))
-        for run in runs(LyapunovDescent, (20, 40, 80))
+        for run in runs(tw.LyapunovDescent, (20, 40, 80))
     ]
     assert tw.rates(wide).regret.exponent == pytest.approx(0.5)
 
 
 def test_runs_that_do_not_belong_together_are_refused():
-    short = runs(LyapunovDescent, (20,))
+    short = runs(tw.LyapunovDescent, (20,))
     empty = tw.Stream(Linear(np.zeros((0, 6))), Capacity(np.zeros((0, 6))))
     for several, said in (
-        ([*short, *runs(PrimalDual, (30,))], "runs of one learner"),
+        ([*short, *runs(tw.PrimalDual, (30,))], "runs of one learner"),
         ([], "runs of one learner"),
         (short, "two lengths"),
-        ([*short, tw.run(LyapunovDescent(Simplex(6)), empty)], "two lengths"),
+        ([*short, tw.run(tw.LyapunovDescent(tw.sets.Simplex(6)), empty)], "two lengths"),
     ):
         with pytest.raises(InvalidInput, match=said):
             tw.rates(several)

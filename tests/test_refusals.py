@@ -19,7 +19,7 @@ import pytest
 from tidewolf.core.errors import TidewolfError
 from tidewolf.experiments import load
 from tidewolf.service.app import App
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 from tidewolf.service.requests import LONGEST, SHORT, Limits, loads, parsed_size
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore

@@ -270,7 +270,7 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
     run = runs[0]
     (found,) = sections.quick_intervals([run])
     shown = sections.intervals_context([found], run_styles([run]), Clock(150))
-    (group,) = shown["table"].groups
+    (group,) = shown.groups
     assert len(group.rows) == len(found.worst_by_length()) > 2
     for row, (these, regret, violation) in zip(group.rows, found.worst_by_length(), strict=True):
         assert regret.regret[1] == max(each.regret[1] for each in these)

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput, NotFinite, TidewolfError, WrongType
+from tidewolf.core import errors, round_info
 from tidewolf.core.feedback import FullInformation
-from tidewolf.core.round_info import as_times
 
 LOSS, LIMIT = tw.functions.Linear([[1.0, 2.0]]), tw.functions.Capacity([[0.6, 0.7]])
 
@@ -26,24 +25,24 @@ def test_every_way_of_saying_a_time_gives_the_same_seconds(moment):
     assert tw.RoundInfo(time=seconds).time == seconds
     several = [np.datetime64(moment)] * 2
     for many in ([moment] * 2, [moment.isoformat()] * 2, several, np.array(several)):
-        assert as_times(many, "Times")[0] == pytest.approx(seconds, abs=1e-4)
+        assert round_info.as_times(many, "Times")[0] == pytest.approx(seconds, abs=1e-4)
 
 
 def test_times_that_are_not_known():
     for many in ([None, 1.0], [float("nan"), 1.0], np.array([np.nan, 1.0])):
-        assert np.array_equal(as_times(many, "Times")[0], [np.nan, 1.0], equal_nan=True)
+        assert np.array_equal(round_info.as_times(many, "Times")[0], [np.nan, 1.0], equal_nan=True)
     both = np.array(["NaT", "1970-01-01T00:00:01"], dtype="datetime64[s]")
-    assert np.array_equal(as_times(both, "Times")[0], [np.nan, 1.0], equal_nan=True)
+    assert np.array_equal(round_info.as_times(both, "Times")[0], [np.nan, 1.0], equal_nan=True)
     assert tw.RoundInfo(time=datetime.date(1970, 1, 2)).time == 86400.0
     assert tw.RoundInfo(time=7).time == 7.0
 
 
 @pytest.mark.parametrize("time", ["noon", "", "12:00", "2026-13-01", [1.0], {}, True, 1j, b"2026"])
 def test_what_is_no_time_is_refused(time):
-    with pytest.raises(TidewolfError, match="The time of a round"):
+    with pytest.raises(errors.TidewolfError, match="The time of a round"):
         tw.RoundInfo(time=time)
     for unknown in (float("nan"), float("inf"), np.datetime64("NaT")):
-        with pytest.raises(NotFinite):
+        with pytest.raises(errors.NotFinite):
             tw.RoundInfo(time=unknown)
 
 
@@ -59,7 +58,7 @@ def test_contexts_are_kept_in_their_plain_form():
     assert context.tolist() == [0.5, 0.5]
     assert not context.flags.writeable
     for bad in (object(), {}, [float("nan")], float("nan"), [[1.0], [2.0, 3.0]], [object()]):
-        with pytest.raises(TidewolfError, match="The context of a round"):
+        with pytest.raises(errors.TidewolfError, match="The context of a round"):
             tw.RoundInfo(context=bad)
 
 
@@ -75,22 +74,21 @@ def test_advice_is_points_by_name_and_what_is_no_point_is_absent():
     with pytest.raises(TypeError):
         known.advice["a"] = given_point
     for bad in ([0.5, 0.5], "incumbent", {1: [0.5, 0.5]}, {"a": "x"}, {"a": [[1.0], [1.0, 2.0]]}):
-        with pytest.raises(TidewolfError):
+        with pytest.raises(errors.TidewolfError):
             tw.RoundInfo(advice=bad)
-    with pytest.raises(WrongType, match="points by name"):
+    with pytest.raises(errors.WrongType, match="points by name"):
         tw.RoundInfo(advice=[0.5, 0.5])
 
 
 def test_a_forecast_is_the_functions_of_one_round():
-    known = tw.RoundInfo(forecast=(LOSS, LIMIT))
-    assert known.forecast == FullInformation(LOSS, LIMIT)
+    assert tw.RoundInfo(forecast=(LOSS, LIMIT)).forecast == FullInformation(LOSS, LIMIT)
     assert type(tw.RoundInfo(forecast=FullInformation(LOSS, LIMIT)).forecast) is FullInformation
     two = tw.functions.Linear([[1.0, 2.0]] * 2)
     limits = tw.functions.Capacity([[0.6, 0.7]] * 2)
-    with pytest.raises(InvalidInput, match="of one round"):
+    with pytest.raises(errors.InvalidInput, match="of one round"):
         tw.RoundInfo(forecast=(two, limits))
     for bad in (LOSS, (LOSS,), (LOSS, 3.0), (LOSS, tw.functions.Capacity([[1.0]])), "last"):
-        with pytest.raises(TidewolfError):
+        with pytest.raises(errors.TidewolfError):
             tw.RoundInfo(forecast=bad)
 
 

@@ -8,7 +8,6 @@ import pytest
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.tracking import entry_names
-from tidewolf.experiments import load
 from tidewolf.experiments.building import RoundReader
 
 LINKS = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "SFO"), ("SFO", "NYC")]
@@ -45,7 +44,7 @@ def table(path, names, values):
 def read(folder, rest="", ends=ONE):
     """The experiment of a file with this network, and the rest of it."""
     (folder / "net.toml").write_text(f'[set]\ngraph = "links.csv"\n{ends}{rest}')
-    return load(folder / "net.toml")
+    return tw.experiments.load(folder / "net.toml")
 
 
 def first_point(experiment, problem):
@@ -109,8 +108,7 @@ def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
 def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
     reader = RoundReader(read(folder))
     weights = np.arange(5.0)
-    row = {"costs": [1.0] * 5, "weights": weights.tolist(), "budgets": 3.0}
-    _, limit = reader.functions(row)
+    _, limit = reader.functions({"costs": [1.0] * 5, "weights": weights.tolist(), "budgets": 3.0})
     x = reader.K.center
     loads = reader.network.loads(x)
     over = max(loads[[0, 3, 4]] - 2.0) / 4.0
@@ -135,7 +133,7 @@ def test_gaps_of_links_that_nothing_uses_are_nobodys(folder):
     assert experiment.problem(0).stream.unseen == 0
     rows[2][1 + NAMES.index("SEA > DEN")] = ""
     (folder / "costs.csv").write_text("\n".join(map(",".join, rows)))
-    assert load(folder / "net.toml").problem(0).stream.unseen == 1
+    assert tw.experiments.load(folder / "net.toml").problem(0).stream.unseen == 1
 
 
 def test_links_have_their_own_names_in_decisions_and_loops_are_said(folder):

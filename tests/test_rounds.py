@@ -16,10 +16,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import thinned
-from tidewolf.core.batch import Unlimited
-from tidewolf.core.errors import TidewolfError
-from tidewolf.core.feedback import FirstOrder
-from tidewolf.core.jit import Kernel
+from tidewolf.core import errors, feedback, jit
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import (
@@ -34,7 +31,6 @@ from tidewolf.functions import (
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.kernels import active_set, evaluate, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
-from tidewolf.methods.kernel_functions import Functions, StreamFunctions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
@@ -68,7 +64,7 @@ def stream(K, kind, count, seed=0, scale=1.0):
     rows = rng.standard_normal((count, n))
     many = rng.standard_normal((count, 3, n))
     offsets = many @ c + 0.1 * K.radius * rng.standard_normal((count, 3))
-    losses, limits = Linear(costs), Unlimited(K.shape, count)
+    losses, limits = Linear(costs), tw.functions.Unlimited(K.shape, count)
     if kind == "capacities":
         limits = Capacity(full)
     elif kind == "affine":
@@ -196,8 +192,7 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     given_to = {"capacities": {"horizon": 40}, "ties": {"calls_per_round": 0.3}}
     assert tw.LyapunovDescent(K).compiled is not None
     ours, theirs = both_ways(K, stream(K, kind, 50, seed=1), **given_to.get(kind, {}))
-    size = max(1.0, float(np.abs(theirs.losses).max()))
-    assert_alike(numbers(ours), numbers(theirs), 1e-9, size)
+    assert_alike(numbers(ours), numbers(theirs), 1e-9, max(1.0, float(np.abs(theirs.losses).max())))
     one, other = (recording.audit for recording in (ours, theirs))
     np.testing.assert_allclose(one.numbers()[:3], other.numbers()[:3], atol=1e-12)
     np.testing.assert_allclose(
@@ -328,8 +323,7 @@ def test_products_have_the_bits_of_the_kernel(n, pieces, seed):
     x = rng.random(n)
     found = np.array([active_set.dot(row, x) for row in A])
     np.testing.assert_array_equal(lane_products(A, x), found)
-    wide = np.asfortranarray(A)[::-1]
-    np.testing.assert_array_equal(lane_products(wide, x), found[::-1])
+    np.testing.assert_array_equal(lane_products(np.asfortranarray(A)[::-1], x), found[::-1])
     assert Affine(A[:1], [0.25]).values(x)[0] == found[0] - 0.25
     assert Linear(A[:1]).values(x)[0] == found[0]
     np.testing.assert_array_equal(MaxAffine(A[None], np.ones((1, pieces))).pieces(x)[0], found - 1)
@@ -377,7 +371,7 @@ def test_rounds_that_need_a_sentence_change_nothing_and_the_next_goes_on(name):
         try:
             session.observe(costs=costs, capacities=capacities)
             said.append("")
-        except TidewolfError as error:
+        except errors.TidewolfError as error:
             said.append(f"{type(error).__name__}: {error}")
             assert_same(before, told(session.state))
         session.observe(costs=np.array([0.0, 1.0, 0.5]), capacities=np.array([0.3, 0.4, 0.6]))
@@ -398,7 +392,7 @@ def test_a_run_stops_with_the_same_sentence_in_the_same_round():
         for made in (lambda learner: learner, uncompiled):
             spoilt = tw.Stream(Linear(C), MaxAffine(rows, np.full((40, 2), 0.5)))
             recording = Recording(made(tw.LyapunovDescent(K)), spoilt)
-            with pytest.raises(TidewolfError) as caught:
+            with pytest.raises(errors.TidewolfError) as caught:
                 for _ in recording.advance():
                     pass
             said.append((str(caught.value), recording.t))
@@ -447,10 +441,10 @@ def test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel():
     ids=["quadratic", "single"],
 )
 def test_functions_that_it_cannot_read_are_evaluated_outside(batch):
-    assert StreamFunctions.of(tw.Stream(batch)) is None
+    assert kernel_functions.StreamFunctions.of(tw.Stream(batch)) is None
     K = Simplex(3)
     if isinstance(batch, tw.functions.Quadratic):
-        run = recorded(tw.LyapunovDescent(K), tw.Stream(batch, Unlimited((3,), 4)))
+        run = recorded(tw.LyapunovDescent(K), tw.Stream(batch, tw.functions.Unlimited((3,), 4)))
         assert run.done
 
 
@@ -485,8 +479,7 @@ def test_tables_grow_and_are_made_smaller_inside_long_runs(make):
     n=st.sampled_from([1, 3, 8, 17]),
 )
 def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
-    K = Simplex(n, total=2.0, at_most=True)
-    played = stream(K, kind, 4, seed)
+    played = stream(Simplex(n, total=2.0, at_most=True), kind, 4, seed)
     x = np.random.default_rng(seed).dirichlet(np.ones(n))
     for batch in (played.losses, played.constraints):
         for t in range(4):
@@ -496,8 +489,7 @@ def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
                 value = way(*kernel_functions.encoded(batch), t, x, pieces, gradient)
                 rounding = 1e-13 if kind == "loads" else 0.0  # sums over links, or over paths
                 assert value == pytest.approx(one.values(x)[0], rel=rounding, abs=rounding)
-                own = one.subgradient(x, np.ones(1))
-                np.testing.assert_allclose(gradient, own, rtol=rounding)
+                np.testing.assert_allclose(gradient, one.subgradient(x, np.ones(1)), rtol=rounding)
                 limits = one.pieces(x)
                 if limits is not None and limits.shape[1] > 1:
                     np.testing.assert_array_equal(pieces[: limits.shape[1]], limits[0])
@@ -521,7 +513,7 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     if past:
         dual = dual._replace(slopes=type(dual.slopes)(1.0, 0.1), least_ratio=0.5, paid=2.0)
     start = learner.compiled.begin(state._replace(dual=dual))
-    seen = FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
+    seen = feedback.FirstOrder(d[0], max(violation, 0.0), d[1] * (violation > 0.0), *slopes, 1)
     wanted = weights.weigh(dual, seen, state.point.x)
     numbers = learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
@@ -693,7 +685,7 @@ def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkey
     played = stream(K, "capacities", 30, seed=1)
     one = recorded(tw.Ensemble(K, **options), played)
     monkeypatch.setattr(compiled_rounds, "WORTH", 100)
-    monkeypatch.setattr(Kernel, "is_at_hand", False)
+    monkeypatch.setattr(jit.Kernel, "is_at_hand", False)
     other = recorded(tw.Ensemble(K, **options), played)
     for part in ("losses", "violations", "calls", "solves"):
         np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
@@ -711,7 +703,7 @@ def test_rounds_from_one_state_do_not_see_each_other():
             costs, limits = sign * played.losses.C[t : t + 1], played.constraints.c[t : t + 1]
             for row in (costs, limits):
                 row.setflags(write=False)
-            start = kernel.play(start, Functions.costs(costs, limits), 0, 1).after
+            start = kernel.play(start, kernel_functions.Functions.costs(costs, limits), 0, 1).after
         return start
 
     begun, again = (after(kernel.begin(learner.start()), range(6), 1.0) for _ in range(2))
@@ -733,7 +725,7 @@ def test_short_runs_are_interpreted_and_the_same(name, kind, monkeypatch):
         compiled = recorded(make(K, **options), played)
         with monkeypatch.context() as patch:
             patch.setattr(recording, "SHORT", 25 * K.shape[0])
-            patch.setattr(Kernel, "compiled", property(lambda kernel: pytest.fail("compiled")))
+            patch.setattr(jit.Kernel, "compiled", property(lambda kernel: pytest.fail("compiled")))
             interpreted = recorded(make(K, **options), played)
         for part in ("losses", "violations", "calls", "distances", "solves"):
             one, other = np.array(getattr(compiled, part)), np.array(getattr(interpreted, part))
@@ -776,8 +768,7 @@ def test_rounds_are_compiled_once_for_all_sets():
 
 
 def test_the_parts_of_a_state_cover_its_numbers_once():
-    K = SETS["flow"]
-    kernel = tw.Ensemble(K, experts=[tw.experts.Season(3)]).compiled
+    kernel = tw.Ensemble(SETS["flow"], experts=[tw.experts.Season(3)]).compiled
     numbers = np.zeros(kernel.size)
     for one in compiled_rounds.Arrays.within(numbers, kernel.sizes):
         one += 1.0

@@ -15,11 +15,10 @@ from tidewolf.core.batch import Stream
 from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
 from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
-from tidewolf.hindsight.admm import AlternatingDirections
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.best_point import LinearProgramming
 from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
-from tidewolf.hindsight.sdp import SemidefiniteProgramming
+from tidewolf.hindsight.sdp import AlternatingDirections, SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated
 

@@ -178,8 +178,7 @@ def test_a_session_whose_rows_were_changed_is_refused_and_others_go_on(server):
     db = sqlite3.connect(server.folder / "tidewolf.db")
     with db:
         for name, sql in CHANGED.items():
-            known = "SELECT number FROM sessions WHERE name = ?"
-            (number,) = db.execute(known, (name,)).fetchone()
+            (number,) = db.execute("SELECT number FROM sessions WHERE name = ?", (name,)).fetchone()
             assert db.execute(sql, (number,)).rowcount
     db.close()
     server.start()

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from prometheus_client.parser import text_string_to_metric_families
 
 import tidewolf as tw
-from tidewolf.service.metrics import WORST, exposition
+from tidewolf.service.pages import WORST, exposition
 from tidewolf.service.requests import EDGES, REASONS, Traffic
 from tidewolf.service.sessions import Overview
 
@@ -20,7 +20,7 @@ def metrics(overviews=(), counters=(), traffic=None, trouble=None, syncs=4):
     counters = Counter(dict(counters))
     sessions = SimpleNamespace(overview=lambda: overviews, counters=counters, store=store)
     found = {}
-    text = exposition(sessions, traffic or Traffic()).decode()
+    text = exposition(sessions, traffic or Traffic()).body.decode()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             of = found.setdefault(sample.name.removeprefix("tidewolf_"), {})
@@ -48,8 +48,7 @@ def test_sums_are_over_all_sessions():
     unused = dict.fromkeys([("static",), ("pinned",), ("incumbent",)], 0)
     assert got["decisions_total"] == {("learner",): 4, ("last",): 1, **unused}
     assert got["fallbacks_total"] == {("last",): 1, ("static",): 0}
-    limits = {("x", "a"): 2, ("x", "b"): 1, ("\n", "b"): 0.5}
-    assert got["limit_violation_total"] == limits
+    assert got["limit_violation_total"] == {("x", "a"): 2, ("x", "b"): 1, ("\n", "b"): 0.5}
     assert got["session_violation"] == {("b",): 3}
     assert got["session_oldest_pending_seconds"] == {("a",): 7}
     assert any(tw.__version__ in labels for labels in got["build_info"])
@@ -75,8 +74,7 @@ def test_requests_are_counted_and_timed():
 
 def test_the_worst_are_the_worst_of_all_sessions_and_the_others_are_in_the_sums():
     limits = [{f"l{j}": float(100 * i + j) for j in range(100)} for i in range(30)]
-    seen = [Overview(f"s{i}", limits=limits[i], violations=(i,)) for i in range(30)]
-    got = metrics(seen)
+    got = metrics([Overview(f"s{i}", limits=limits[i], violations=(i,)) for i in range(30)])
     assert set(got["limit_violation_total"].values()) == set(range(3_000 - WORST, 3_000))
     assert got["violation_total"] == {(): sum(range(3_000))}
     assert set(got["session_violation"].values()) == set(map(float, range(10, 30)))

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 from serving import SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core.errors import InvalidInput
-from tidewolf.service.models import NAME
-from tidewolf.service.requests import Quotas, Tokens, Traffic
-from tidewolf.service.server import require_closed_door
+from tidewolf.service import models, requests, server
 
 TOKENS = """
 # who      which    token         name
@@ -144,9 +142,9 @@ def test_every_token_of_a_file_is_known_and_no_other(pairs):
     text = "".join(f"{role} {token}\n" for role, token in pairs)
     if not pairs:
         with pytest.raises(InvalidInput, match="no token"):
-            Tokens.parse(text)
+            requests.Tokens.parse(text)
         return
-    tokens = Tokens.parse(text)
+    tokens = requests.Tokens.parse(text)
     for role, token in pairs:
         caller = tokens.caller(f"Bearer {token}".encode())
         assert caller is not None
@@ -175,7 +173,7 @@ def test_every_token_of_a_file_is_known_and_no_other(pairs):
 )
 def test_a_wrong_line_is_named_and_its_token_is_not(text):
     with pytest.raises(InvalidInput, match=r"^tokens.txt( has no token|, line \d)") as caught:
-        Tokens.parse(text, "tokens.txt")
+        requests.Tokens.parse(text, "tokens.txt")
     assert "secret" not in str(caught.value)
 
 
@@ -183,16 +181,16 @@ def test_a_file_that_others_can_read_is_a_warning(tmp_path, capsys):
     path = tmp_path / "tokens"
     path.write_text("writer * s3cret\n")
     path.chmod(0o644)
-    assert Tokens.read(path)
+    assert requests.Tokens.read(path)
     assert "chmod 600" in capsys.readouterr().err
     path.chmod(stat.S_IRUSR | stat.S_IWUSR)
-    assert Tokens.read(path)
+    assert requests.Tokens.read(path)
     assert capsys.readouterr().err == ""
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidInput, match="cannot be read"):
-        Tokens.read(path)
+        requests.Tokens.read(path)
     with pytest.raises(InvalidInput, match="cannot be read"):
-        Tokens.read(tmp_path)
+        requests.Tokens.read(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +207,7 @@ def test_a_prefix_that_fits_more_than_it_seems_is_a_warning(tmp_path, capsys, pr
     path = tmp_path / "tokens"
     path.touch(mode=0o600)
     path.write_text("".join(f"writer {one} s3cret{n}\n" for n, one in enumerate(prefixes)))
-    assert Tokens.read(path)
+    assert requests.Tokens.read(path)
     said = capsys.readouterr().err
     assert said.count("Warning: ") == said.count("\n") == len(named)
     assert all(word in said for word in named)
@@ -221,7 +219,7 @@ def test_a_prefix_that_fits_more_than_it_seems_is_a_warning(tmp_path, capsys, pr
 @example(b"Basic OnRva2Vu")
 @example(b"bearer  token ")
 def test_no_header_is_more_than_a_wrong_token(raw):
-    tokens = Tokens.parse("writer token")
+    tokens = requests.Tokens.parse("writer token")
     for basic in (False, True):
         caller = tokens.caller(raw, basic=basic)
         assert caller is None or b"token" in raw or (basic and b"OnRva2Vu" in raw)
@@ -233,11 +231,11 @@ def test_no_header_is_more_than_a_wrong_token(raw):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.0.0.1.nip"])
 def test_off_loopback_a_token_is_needed_or_words(host):
     with pytest.raises(InvalidInput, match=r"--token-file.*--insecure"):
-        require_closed_door(host, has_tokens=False, insecure=False)
-    require_closed_door(host, has_tokens=True, insecure=False)
-    require_closed_door(host, has_tokens=False, insecure=True)
+        server.require_closed_door(host, has_tokens=False, insecure=False)
+    server.require_closed_door(host, has_tokens=True, insecure=False)
+    server.require_closed_door(host, has_tokens=False, insecure=True)
     for loopback in ("127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"):
-        require_closed_door(loopback, has_tokens=False, insecure=False)
+        server.require_closed_door(loopback, has_tokens=False, insecure=False)
 
 
 def test_pages_of_the_web_reach_nothing(served):
@@ -250,8 +248,7 @@ def test_pages_of_the_web_reach_nothing(served):
         assert not any(name.startswith("access-control") for name in answer.headers)
     for host in ("localhost", "LOCALHOST:8000", "127.0.0.1", "[::1]:8000"):
         assert call(served.url, "GET", "/v1/sessions", headers={"Host": host}).status == 200
-    own = {"Origin": served.url}
-    assert call(served.url, "PUT", path, SIMPLEX, own).status == 201
+    assert call(served.url, "PUT", path, SIMPLEX, {"Origin": served.url}).status == 201
 
 
 # --- names ----------------------------------------------------------------------------------------
@@ -261,7 +258,7 @@ def test_pages_of_the_web_reach_nothing(served):
 def test_names_are_plain(name):
     plain = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
     expected = 0 < len(name) <= 100 and set(name) <= plain and name[0] not in "._-"
-    assert bool(NAME.fullmatch(name)) == expected
+    assert bool(models.NAME.fullmatch(name)) == expected
 
 
 # --- load -----------------------------------------------------------------------------------------
@@ -270,7 +267,7 @@ def test_names_are_plain(name):
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
     """A server that takes little of anything; its address and its traffic."""
-    traffic, few = Traffic(most=2), {"seconds": 0.4, "longest": 5000, "most": 12}
+    traffic, few = requests.Traffic(most=2), {"seconds": 0.4, "longest": 5000, "most": 12}
     how = {"longest_body": 1000, "body_seconds": 0.4, "connections": few}
     with in_thread(tmp_path_factory.mktemp("small"), traffic=traffic, **how) as url:
         call(url, "PUT", "/v1/sessions/one", SIMPLEX)
@@ -289,8 +286,7 @@ def test_long_bodies_are_refused_as_they_come(small):
         for _ in range(20):
             connection.sendall(b"64\r\n" + b"x" * 100 + b"\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413 ")
-    packed = call(url, "POST", path, b"{}", {"Content-Encoding": "gzip"})
-    assert packed.status == 415
+    assert call(url, "POST", path, b"{}", {"Content-Encoding": "gzip"}).status == 415
 
 
 POST = b"POST /v1/sessions/one/pin HTTP/1.1\r\nHost: localhost\r\n"
@@ -361,7 +357,7 @@ def test_more_than_can_be_answered_is_refused_at_once(small, monkeypatch):
 
 
 def test_slow_bodies_of_one_token_leave_room_for_others(tmp_path):
-    traffic, slots = Traffic(most=8), 2
+    traffic, slots = requests.Traffic(most=8), 2
     head = POST + b"Content-Length: 2\r\nAuthorization: Bearer slow\r\n\r\n"
     tokens = "writer * slow\nwriter * other"
     with (
@@ -385,7 +381,7 @@ def test_slow_bodies_of_one_token_leave_room_for_others(tmp_path):
 
 
 def test_bodies_are_bounded_in_all(tmp_path):
-    traffic = Traffic(most_held=100)
+    traffic = requests.Traffic(most_held=100)
     head = POST + b"Content-Length: 90\r\n\r\n"
     with in_thread(tmp_path, traffic=traffic) as url:
         with connected(url) as first, connected(url) as second:
@@ -400,7 +396,7 @@ def test_bodies_are_bounded_in_all(tmp_path):
 
 
 def test_quotas_are_of_each_token(tmp_path):
-    quotas = Quotas(requests=5.0, observations=3.0, sessions=1, clock=lambda: 0.0)
+    quotas = requests.Quotas(requests=5.0, observations=3.0, sessions=1, clock=lambda: 0.0)
     tokens = "writer * one\nwriter * two\nwriter c- three\nwriter d- four"
     with in_thread(tmp_path, tokens=tokens, quotas=quotas) as url:
         for _ in range(10):

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from serving import SECONDS, SIMPLEX, call, in_thread, until
-from tidewolf.service import warming
-from tidewolf.service.description import Description
+from tidewolf.service import models as warming
+from tidewolf.service.models import Description
 from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore

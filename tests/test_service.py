@@ -19,9 +19,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from serving import SIMPLEX, call, connected, fresh, in_thread
 from tidewolf.core import errors
-from tidewolf.core.errors import InvalidInput, TidewolfError, TooMany
-from tidewolf.service.models import AuditQuery
-from tidewolf.service.requests import Quotas, dumps, loads, problem_of, status_of
+from tidewolf.service import models, requests
 
 COSTS = [1.0, 0.2, 0.5]
 
@@ -109,27 +107,27 @@ VALUES = st.recursive(
 
 @given(VALUES, st.booleans())
 def test_what_is_written_is_read_back(value, in_ascii):
-    assert loads(dumps(value)) == value
-    assert loads(json.dumps(value, ensure_ascii=in_ascii).encode()) == value
+    assert requests.loads(requests.dumps(value)) == value
+    assert requests.loads(json.dumps(value, ensure_ascii=in_ascii).encode()) == value
 
 
 @given(st.binary(max_size=200))
 def test_bytes_are_read_as_json_reads_them_or_refused(raw):
-    with contextlib.suppress(InvalidInput):
-        assert loads(raw) == json.loads(raw)
+    with contextlib.suppress(errors.InvalidInput):
+        assert requests.loads(raw) == json.loads(raw)
 
 
 def test_what_looks_odd_and_is_not():
-    assert loads(b"[" * 64 + b"]" * 64)
-    assert loads(b'"\\ud83d\\ude00 \\\\ud800 \\\\u0000"') == "\U0001f600 \\ud800 \\u0000"
-    assert loads(b"123456789012345678901") == 123456789012345678901.0
-    assert loads(b"[1e308, 1e-999, -0.0]") == [1e308, 0.0, 0.0]
-    assert loads(b'{"a": {"b": 1}, "b": 1}') == {"a": {"b": 1}, "b": 1}
+    assert requests.loads(b"[" * 64 + b"]" * 64)
+    assert requests.loads(b'"\\ud83d\\ude00 \\\\ud800 \\\\u0000"') == "\U0001f600 \\ud800 \\u0000"
+    assert requests.loads(b"123456789012345678901") == 123456789012345678901.0
+    assert requests.loads(b"[1e308, 1e-999, -0.0]") == [1e308, 0.0, 0.0]
+    assert requests.loads(b'{"a": {"b": 1}, "b": 1}') == {"a": {"b": 1}, "b": 1}
 
 
 @given(st.floats())
 def test_numbers_that_are_not_finite_are_null(number):
-    (found,) = json.loads(dumps([number]))
+    (found,) = json.loads(requests.dumps([number]))
     assert found == number if np.isfinite(number) else found is None
 
 
@@ -137,22 +135,22 @@ def test_numbers_that_are_not_finite_are_null(number):
 
 
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-OURS = [kind for kind in KINDS if issubclass(kind, TidewolfError)]
+OURS = [kind for kind in KINDS if issubclass(kind, errors.TidewolfError)]
 
 
 @pytest.mark.parametrize("kind", OURS, ids=lambda kind: kind.__name__)
 def test_every_error_of_the_library_is_a_problem_with_its_sentence(kind):
     error = kind("A sentence.", *([("a",)] if kind is errors.CyclicGraph else []))
-    answer = problem_of(error)
-    assert answer.status_code == status_of(error) != 500
+    answer = requests.problem_of(error)
+    assert answer.status_code == requests.status_of(error) != 500
     assert json.loads(answer.body)["detail"] == "A sentence."
     assert ("retry-after" in answer.headers) == (answer.status_code in (429, 503))
 
 
 @given(st.text(max_size=20))
 def test_whole_numbers_are_digits(text):
-    with contextlib.suppress(InvalidInput):
-        found = AuditQuery.read(f"after={quote(text)}".encode()).after
+    with contextlib.suppress(errors.InvalidInput):
+        found = models.AuditQuery.read(f"after={quote(text)}".encode()).after
         assert str(found) == (text.lstrip("0") or "0")
 
 
@@ -161,14 +159,14 @@ def test_whole_numbers_are_digits(text):
 )
 def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
     now, taken = 0.0, 0
-    quotas = Quotas(observations=rate, clock=lambda: now)
+    quotas = requests.Quotas(observations=rate, clock=lambda: now)
     largest = 0
     for wait, amount in asked:
         now += wait
         try:
             quotas.take("observations", "token", amount)
             taken, largest = taken + amount, max(largest, amount)
-        except TooMany as error:
+        except errors.TooMany as error:
             now += error.retry_after + 1e-6
             quotas.take("observations", "token")
             taken += 1

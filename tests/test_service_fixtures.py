@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from tools.service_fixture import ROUNDS, SESSIONS, goes_on, kept, opened
 
-from tidewolf.core import checkpoint
-from tidewolf.core.errors import OtherVersions
+from tidewolf.core import checkpoint, errors
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*/sessions"))
 VERSIONS = [folder.parent.name for folder in FIXTURES]
@@ -29,7 +28,7 @@ def test_a_database_of_this_version_opens_in_the_next(copied):
     expected: dict[str, Any] = json.loads((copied / "expected.json").read_text())
     assert expected.pop("tidewolf")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherVersions)
+        warnings.simplefilter("ignore", errors.OtherVersions)
         with opened(copied) as sessions:
             listed = kept(sessions.list())["sessions"]
             rounds = {name: expected[name]["rounds"] for name in SESSIONS}
@@ -44,8 +43,7 @@ def test_a_database_of_this_version_opens_in_the_next(copied):
     assert {name: len(past[name]) for name in SESSIONS} == rounds
     assert list(found) == list(expected)
     for name, shown in expected.items():
-        decisions = shown.pop("decisions")
-        np.testing.assert_allclose(found[name].pop("decisions"), decisions, atol=1e-9)
+        np.testing.assert_allclose(found[name].pop("decisions"), shown.pop("decisions"), atol=1e-9)
         assert found[name] == shown
 
 
@@ -56,7 +54,7 @@ def test_a_store_of_another_machine_is_named_once(copied, monkeypatch):
         warnings.simplefilter("always")
         with opened(copied) as sessions:
             goes_on(sessions)
-    assert {type(each.message) for each in said} == {OtherVersions}
+    assert {type(each.message) for each in said} == {errors.OtherVersions}
     (sentence,) = {str(each.message) for each in said}
     assert "(here z80)" in sentence
 

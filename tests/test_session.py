@@ -12,34 +12,30 @@ import pytest
 
 import tidewolf as tw
 from killed import Follower
-from tidewolf.baselines import SinhaVaze
-from tidewolf.core import errors
-from tidewolf.core.feedback import FullInformation, first_order
+from tidewolf.core import errors, feedback
 from tidewolf.functions import Capacity, Custom, Linear
-from tidewolf.learners import LyapunovDescent
-from tidewolf.methods.base import Learner
-from tidewolf.sets import FlowPolytope, Simplex
+from tidewolf.methods import base
 
 ROUNDS = 40
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
-FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
+FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="s", target="t")
 SINGLE = [
-    LyapunovDescent(FLOW, horizon=30),
-    LyapunovDescent(Simplex(5), horizon=50, caution=1.0),
-    LyapunovDescent(Simplex(5)),
-    SinhaVaze(FLOW, horizon=30),
-    SinhaVaze(Simplex(5)),
+    tw.LyapunovDescent(FLOW, horizon=30),
+    tw.LyapunovDescent(tw.sets.Simplex(5), horizon=50, caution=1.0),
+    tw.LyapunovDescent(tw.sets.Simplex(5)),
+    tw.baselines.SinhaVaze(FLOW, horizon=30),
+    tw.baselines.SinhaVaze(tw.sets.Simplex(5)),
 ]
 BLOCKS = [
-    LyapunovDescent(FLOW, horizon=30, block=3),
-    LyapunovDescent(Simplex(5), horizon=31, block=3, calls_per_round=0.4),
+    tw.LyapunovDescent(FLOW, horizon=30, block=3),
+    tw.LyapunovDescent(tw.sets.Simplex(5), horizon=31, block=3, calls_per_round=0.4),
 ]
 RNG = np.random.default_rng(0)
 COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 1.0, (ROUNDS, 5))
 STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
 
 
-def named(learner: Learner[Any]) -> str:
+def named(learner: base.Learner[Any]) -> str:
     fields, kind = learner.fields(), type(learner.K).__name__
     return f"{type(learner).__name__}-{kind}-{fields.get('horizon')}-{fields.get('block')}"
 
@@ -52,7 +48,7 @@ def observe(session: tw.Session, t: int) -> None:
     session.observe(loss=Linear.one(COSTS[t]), constraint=Capacity.one(LIMITS[t]))
 
 
-def advanced(learner: Learner[Any], rounds: int) -> tw.Session:
+def advanced(learner: base.Learner[Any], rounds: int) -> tw.Session:
     session = tw.Session(learner)
     for t in range(rounds):
         observe(session, t)
@@ -116,13 +112,13 @@ def test_gradients_lists_and_feedback_do_what_functions_do(learner):
         )
         told = {"constraint_gradient": grad_g.tolist()} if value > 0 else {}
         lists.observe(loss_gradient=COSTS[t].tolist(), constraint_value=value, **told)
-        seen = first_order(one.losses, one.constraints, x, one.constraints.values(x))
+        seen = feedback.first_order(one.losses, one.constraints, x, one.constraints.values(x))
         listed = {
             "loss_gradient": seen.loss_gradient.tolist(),
             "constraint_gradient": seen.constraint_gradient.tolist(),
         }
         reduced.observe(seen if t % 2 else seen._replace(**listed))
-        full.observe(FullInformation(one.losses, one.constraints))
+        full.observe(feedback.FullInformation(one.losses, one.constraints))
         # BLAS may round the norm of one gradient differently at another address in memory
         for session in (gradients, lists, reduced, full):
             np.testing.assert_allclose(session.play(), functions.play(), rtol=0.0, atol=1e-12)
@@ -164,7 +160,7 @@ def test_files_that_cannot_be_resumed_are_refused_by_name(tmp_path):
             tw.Session.load(nowhere, learner)
 
 
-@pytest.mark.parametrize("wrong", [LyapunovDescent, FLOW, None, "LyapunovDescent"])
+@pytest.mark.parametrize("wrong", [tw.LyapunovDescent, FLOW, None, "LyapunovDescent"])
 def test_a_session_needs_a_learner_and_a_state_of_it(wrong):
     for make in (tw.Session, lambda learner: tw.Session.load(Path("nowhere"), learner)):
         with pytest.raises(errors.WrongType, match="learner"):
@@ -193,7 +189,7 @@ def test_a_round_without_a_limit_is_observed():
 # --- what is known before a round -----------------------------------------------------------------
 
 
-FOLLOWER = Follower(Simplex(3))
+FOLLOWER = Follower(tw.sets.Simplex(3))
 ADVICE = {"a": [0.25, 0.25, 0.5]}
 
 
@@ -242,7 +238,7 @@ def test_knowledge_that_comes_after_a_decision_without_it_is_refused_where_it_wo
     ],
 )
 def test_what_cannot_be_known_is_refused_and_changes_nothing(known):
-    for learner in (FOLLOWER, tw.LyapunovDescent(Simplex(3))):
+    for learner in (FOLLOWER, tw.LyapunovDescent(tw.sets.Simplex(3))):
         session = tw.Session(learner)
         before = saved(session)
         with pytest.raises(errors.TidewolfError):
@@ -261,7 +257,7 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
 
 
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
-    K, T = Simplex(3), 30
+    K, T = tw.sets.Simplex(3), 30
     rng = np.random.default_rng(5)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("6h", cells=3), "a", tw.experts.Resolve()])
     stream = tw.Stream(
@@ -273,8 +269,7 @@ def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     session = tw.Session(learner)
     for t, played in enumerate(tw.play(learner, stream)):
         known = stream.info(t)
-        x = session.play(time=known.time, advice=known.advice)
-        assert x.tobytes() == played.x.tobytes()
+        assert session.play(time=known.time, advice=known.advice).tobytes() == played.x.tobytes()
         part = stream[t : t + 1]
         session.observe(loss=part.losses, constraint=part.constraints)
     assert saved(session) == learner.save(played.state)

@@ -10,8 +10,7 @@ import pytest
 import tidewolf as tw
 from killed import COSTS, LEARNERS, LIMITS, TOLD, saved
 from refused import refused
-from tidewolf.core import errors
-from tidewolf.core.feedback import FirstOrder, first_order
+from tidewolf.core import errors, feedback
 from tidewolf.storage.database import SQLite
 
 K = tw.sets.Simplex(5)
@@ -137,7 +136,7 @@ def test_functions_are_looked_at_where_it_was_decided_and_gradients_where_it_was
     assert (overrides.loss, overrides.own_loss) == (float(loss.values(x)[0]), loss.values(own)[0])
     assert overrides.violation == max(0.0, float(limit.values(x)[0]))
     assert overrides.price == 0.0
-    told.observe(first_order(loss, limit, x, limit.values(x)), played=x)
+    told.observe(feedback.first_order(loss, limit, x, limit.values(x)), played=x)
     assert (told.state.overrides.rounds, told.state.overrides.valued) == (1, 0)
     assert told.state.overrides.price != 0.0
 
@@ -169,7 +168,7 @@ def test_to_play_what_was_decided_is_no_override(name):
 MEET = {"costs": COSTS[0], "capacities": LIMITS[0]}
 CUSTOM = tw.functions.Custom.one(lambda x: 1.0, lambda x: 1 / 0, 5)
 TWO = tw.functions.Linear(COSTS[:2])
-GRADIENTS = FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2)
+GRADIENTS = feedback.FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2)
 REFUSED: list[tuple[Any, type[Exception], str]] = [
     (lambda s: s.play(round=-1), errors.InvalidInput, "round"),
     (lambda s: s.play(round=1.5), errors.InvalidInput, "round"),
@@ -261,7 +260,7 @@ def test_what_was_thrown_away_cannot_be_gone_back_to(tmp_path):
 def test_rounds_that_were_observed_together_are_one_moment(tmp_path):
     with tw.Session.open(tmp_path / "session.db", PLAIN) as session:
         met(session, 0)
-        session.observe(FirstOrder(COSTS[0], 0.0, 0.0 * COSTS[0], 1.0, 0.0, 1))
+        session.observe(feedback.FirstOrder(COSTS[0], 0.0, 0.0 * COSTS[0], 1.0, 0.0, 1))
         session.rollback(1)
         learner = tw.LyapunovDescent(K, block=4)
     with tw.Session.open(tmp_path / "blocks.db", learner) as session:

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from killed import as_if_killed
 from tidewolf.core import errors
-from tidewolf.storage import SessionStore
-from tidewolf.storage.session_store import Commits, Round
+from tidewolf.storage import SessionStore, session_store
 
 K = tw.sets.Simplex(4)
 LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, experts=["last"])}
@@ -67,14 +66,14 @@ def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
     for t in range(3):
         with store.transaction("one") as transaction:
             observe(session, t)
-            store.note("one", Round(t + 1, 5.0 + t, float(t), 0.5, b"note"))
+            store.note("one", session_store.Round(t + 1, 5.0 + t, float(t), 0.5, b"note"))
             store.set("one", f'{{"t": {t}}}')
             store.audit("ada", "one", "observed", "because")
         transaction.future.result()
     assert store.info("one").rounds == 3
     assert store.info("one").settings == '{"t": 2}'
     (last,) = store.last_rounds("one", 1)
-    assert store.rounds_of("one", 2, 9) == [Round(2, 6.0, 1.0, 0.5, b"note"), last]
+    assert store.rounds_of("one", 2, 9) == [session_store.Round(2, 6.0, 1.0, 0.5, b"note"), last]
     entries = [(entry.number, entry.who) for entry in store.entries("one")]
     assert entries == [(i, "ada") for i in (1, 2, 3)]
     assert store.entries("other") == []
@@ -109,8 +108,7 @@ def test_a_bundle_that_fails_is_not_kept_and_the_session_is_opened_again(store):
         midway()
     with pytest.raises(errors.CheckpointError, match="open it again"):
         observe(session, 2)
-    again = tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one")
-    assert again.rounds == 1
+    assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="one").rounds == 1
     with store.transaction("one") as transaction:
         pass
     assert transaction.future.done()
@@ -201,10 +199,10 @@ def callers(commits, count, each):
 
 def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
     db = Slow(0.005)
-    commits = Commits(db, 0.01, "here")
+    commits = session_store.Commits(db, 0.01, "here")
     callers(commits, 16, 20)
     commits.close()
-    patient = Commits(Slow(0.001), 10.0, "here")
+    patient = session_store.Commits(Slow(0.001), 10.0, "here")
     callers(patient, 16, 4)
     assert callers(patient, 1, 20) < 5.0  # the sixteen are not coming
     patient.close()
@@ -215,7 +213,7 @@ def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
 @pytest.mark.parametrize(("within", "count"), [(5.0, 1), (0.0, 4)])
 def test_a_single_caller_waits_for_no_other_and_without_groups_none_does(within, count):
     db = Slow(0.0)
-    commits = Commits(db, within, "here")
+    commits = session_store.Commits(db, within, "here")
     assert callers(commits, count, 20 // count) < 2.5
     commits.close()
     assert list(map(len, db.kept)) == [1] * 20
@@ -225,7 +223,7 @@ def test_a_single_caller_waits_for_no_other_and_without_groups_none_does(within,
 @given(st.lists(st.booleans(), min_size=1, max_size=12))
 def test_one_that_fails_takes_nobody_along(fails):
     db, gate = Slow(0.0), threading.Event()
-    commits = Commits(db, 0.05, "here")
+    commits = session_store.Commits(db, 0.05, "here")
     commits.submit(lambda db: gate.wait() and None)
 
     def write(i):

@@ -17,11 +17,9 @@ from covering import few, thinned
 from polytopes import MAKERS, ROUND, vertices_of
 from refused import refused
 from test_check_set import Shares
-from tidewolf import sets
-from tidewolf.core import errors
-from tidewolf.core.vertices import Compound
+from tidewolf import sets, testing
+from tidewolf.core import errors, vertices
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.testing import check_set
 
 EXAMPLES = [
     pytest.param(K, id=f"{kind.__name__}-{i}", marks=pytest.mark.soak if i > 1 else ())
@@ -47,7 +45,7 @@ def made(kind, rng):
 @pytest.mark.parametrize("K", EXAMPLES)
 def test_every_example_passes_every_check(K, seeds):
     for seed in seeds:
-        check_set(K, seed=seed)
+        testing.check_set(K, seed=seed)
 
 
 @pytest.mark.soak_examples(4)
@@ -55,7 +53,7 @@ def test_every_example_passes_every_check(K, seeds):
 @given(seed=seeds)
 @settings(max_examples=1)
 def test_random_sets_pass_every_check(kind, seed):
-    check_set(made(kind, np.random.default_rng(seed)), seed=seed)
+    testing.check_set(made(kind, np.random.default_rng(seed)), seed=seed)
 
 
 @thinned(5, K=FIRST, reference={"float32": np.zeros(1, np.float32), "strict": strict.zeros(1)})
@@ -63,7 +61,7 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(K, reference):
     moved = K.to(reference)
     assert type(moved.center) is type(reference)
     assert moved.center.dtype == reference.dtype
-    check_set(moved)
+    testing.check_set(moved)
 
 
 @pytest.mark.parametrize("K", FIRST.values(), ids=FIRST)
@@ -310,7 +308,7 @@ def test_isinstance_tells_what_a_set_made_of_others_can_do(K, able):
     assert type(K).__name__ in {"Translated", "Shrunk", "Scaled", "Product"}
     again = pickle.loads(pickle.dumps(K))
     assert (again, type(again)) == (K, type(K))
-    check_set(K)
+    testing.check_set(K)
     for kind in set(METHODS) - set(able):
         with pytest.raises(errors.NotSupported):
             getattr(K, METHODS[kind])(*([] if kind is sets.Polyhedral else [np.zeros(K.shape)]))
@@ -327,7 +325,7 @@ def test_a_product_keeps_the_warm_start_of_each_part():
     assert whole.error == alone.error
     again = K.answer(d, whole.warm)
     np.testing.assert_array_equal(again.warm[1], matrices.answer(parts[1], alone.warm).warm)
-    assert isinstance(again.vertex, Compound)
+    assert isinstance(again.vertex, vertices.Compound)
     assert sets.Product(sets.Simplex(2), sets.L2Ball(2)).answer(np.ones(4)).warm is None
 
 

@@ -13,17 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.core import settings
-from tidewolf.core.errors import EmptySet, InvalidInput, TidewolfError, WrongShape, WrongType
+from tidewolf.core import errors, settings, values
 from tidewolf.core.settings import Count, Flag, Number, Numbers, Seed, Size, Text
-from tidewolf.core.values import Value
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Declared(Value):
+class Declared(values.Value):
     n: Annotated[int, Count("How many.")]
     share: Annotated[float | None, Number("What share.", least=0.0, most=1.0)] = None
     weights: Annotated[Any, Numbers("One for each.", axes=1)] = (1.0,)
@@ -36,7 +34,7 @@ class Declared(Value):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plain(Value):
+class Plain(values.Value):
     """As somebody writes who has never heard of checks."""
 
     n: int
@@ -55,13 +53,13 @@ def test_a_declared_field_is_put_into_its_plain_form():
 @pytest.mark.parametrize(
     ("given", "setting", "error"),
     [
-        ({"n": 0}, "n", InvalidInput),
-        ({"n": 2.5}, "n", InvalidInput),
-        ({"n": 1, "share": 1.5}, "share", InvalidInput),
-        ({"n": 1, "share": "x"}, "share", WrongType),
-        ({"n": 1, "weights": [[1.0]]}, "weights", WrongShape),
-        ({"n": 1, "weights": None}, "weights", WrongType),
-        ({"n": 1, "kind": "three"}, "kind", InvalidInput),
+        ({"n": 0}, "n", errors.InvalidInput),
+        ({"n": 2.5}, "n", errors.InvalidInput),
+        ({"n": 1, "share": 1.5}, "share", errors.InvalidInput),
+        ({"n": 1, "share": "x"}, "share", errors.WrongType),
+        ({"n": 1, "weights": [[1.0]]}, "weights", errors.WrongShape),
+        ({"n": 1, "weights": None}, "weights", errors.WrongType),
+        ({"n": 1, "kind": "three"}, "kind", errors.InvalidInput),
     ],
 )
 def test_a_refusal_names_setting_and_class_and_carries_the_name(given, setting, error):
@@ -73,7 +71,7 @@ def test_a_refusal_names_setting_and_class_and_carries_the_name(given, setting, 
 
 def test_none_passes_only_where_it_is_the_default():
     assert Declared(1, share=None).share is None
-    with pytest.raises(TidewolfError):
+    with pytest.raises(errors.TidewolfError):
         Declared(None)
 
 
@@ -121,7 +119,7 @@ def test_seeds_take_128_bits_and_sizes_their_shapes():
     assert Seed()(2**128 - 1, "seed") == 2**128 - 1
     assert Size()((2, 3), "n") == (2, 3)
     assert Size()([4], "n") == 4
-    with pytest.raises(WrongShape):
+    with pytest.raises(errors.WrongShape):
         Size()((), "n")
 
 
@@ -132,6 +130,6 @@ def test_every_set_and_function_declares_all_its_settings(kind):
 
 
 def test_an_error_across_fields_carries_a_name_too():
-    with pytest.raises(EmptySet) as caught:
+    with pytest.raises(errors.EmptySet) as caught:
         tw.sets.CappedSimplex(3, cap=0.1)
     assert caught.value.setting == "cap"

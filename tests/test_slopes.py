@@ -13,13 +13,12 @@ import pytest
 
 import tidewolf as tw
 from covering import thinned
-from tidewolf import baselines, learners
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine
 from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
 
 SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
-EVERY = {**learners.every(), **baselines.every()}
+EVERY = {**tw.learners.every(), **tw.baselines.every()}
 ROUNDS = 30
 
 
@@ -68,7 +67,7 @@ def test_drift_plus_penalty_keeps_one_limit_of_a_simplex_for_every_k(options):
     C = rng.standard_normal((T, 6)) - np.arange(6.0)
     A = rng.standard_normal((T, 6)) + np.arange(6.0)
     b = A @ K.center - 0.1
-    learner = learners.DriftPlusPenalty(K, **{"horizon": T, **options})
+    learner = tw.learners.DriftPlusPenalty(K, **{"horizon": T, **options})
     run = tw.run(learner, tw.Stream(Linear(C), Affine(A, b)))
     for k in (1.0, 1e3, 1e6):
         again = tw.run(learner, tw.Stream(Linear(C + k), Affine(A + k, b + k)))
@@ -88,7 +87,7 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
         whole = stream(K, 12, k, seed=4)
         return tw.Stream(whole.losses, MaxAffine(whole.constraints.A, whole.constraints.b - 1.0))
 
-    for baseline in (baselines.Resolve(K), baselines.WarmUp(K, window=6)):
+    for baseline in (tw.baselines.Resolve(K), tw.baselines.WarmUp(K, window=6)):
         plain = tw.run(baseline, broken(0.0)).trajectory.means
         assert np.ptp(plain, axis=0).max() > 0.1 * K.radius
         for k in (1e3, 1e6):
@@ -102,8 +101,7 @@ def test_limits_that_no_point_keeps_are_broken_least_whatever_is_across_the_hull
 
 @pytest.mark.parametrize("K", [*SETS, Box(-np.ones(4), np.ones(4))], ids=lambda K: type(K).__name__)
 def test_slopes_of_rounds_are_those_within_the_hull(K):
-    rng = np.random.default_rng(0)
-    C = rng.standard_normal((4, *K.shape))
+    C = np.random.default_rng(0).standard_normal((4, *K.shape))
     own = Custom(lambda t, x: float((C[t] * x).sum()), lambda t, x: C[t], K.shape, rounds=4)
     for batch in (Linear(C), own):
         expected = [np.linalg.norm(K.tangent(c)) for c in C]

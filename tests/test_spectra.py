@@ -298,7 +298,7 @@ def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):
     assert answer.error == 0.0
     assert answer.vertex.inner(D) == pytest.approx(np.linalg.eigvalsh(D)[0])
     # and a proof that proves nothing is found out by the laws
-    monkeypatch.setattr(lanczos, "is_above", lambda *_: True)
+    monkeypatch.setattr(lanczos, "above", lambda *_: 0.0)
     with pytest.raises(CheckFailed):
         check_set(BoundedPSD(6, dense=0, certified=True, tolerance=1e-4))
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.functions import Linear, LogWealth
 
 
 def reverting(days, stocks, seed):
@@ -12,7 +11,7 @@ def reverting(days, stocks, seed):
     level = np.zeros((days + 1, stocks))
     for t in range(days):
         level[t + 1] = 0.9 * level[t] + 0.05 * rng.standard_normal(stocks)
-    return LogWealth(np.exp(np.diff(level, axis=0)))
+    return tw.functions.LogWealth(np.exp(np.diff(level, axis=0)))
 
 
 @pytest.mark.parametrize("experts", [(), (tw.experts.Static(),), ("mine", tw.experts.Static())])
@@ -33,7 +32,7 @@ def test_the_prior_is_on_staying_and_small_steps_and_advice_keeps_its_share():
 
 def test_losses_without_curvature_have_no_prior():
     learner = tw.Ensemble(tw.sets.Simplex(2), experts=(tw.experts.Static(),))
-    run = tw.run(learner, tw.Stream(Linear([[1.0, 1.0]])))  # all experts lose as much
+    run = tw.run(learner, tw.Stream(tw.functions.Linear([[1.0, 1.0]])))  # all experts lose as much
     assert not run.final_state.mixer.totals.any()
 
 

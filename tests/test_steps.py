@@ -10,18 +10,16 @@ import pytest
 
 import tidewolf as tw
 from covering import covered
-from tidewolf import baselines, learners
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.task import Task
-from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.methods.steps.slopes import tangent_part
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
 
 ROUNDS = 30
-KINDS = {**learners.every(), **baselines.every()}
+KINDS = {**tw.learners.every(), **tw.baselines.every()}
 SETS = {"simplex": Simplex(4), "flow": FlowPolytope.examples()[0]}
 FAR = {"1e-160": 1e-160, "1e-300": 1e-300, "1e160": 1e160, "1e300": 1e300}
 NEAR = {"1e-99": 2.0**-328, "1e99": 2.0**328}
@@ -159,7 +157,7 @@ def test_slopes_times_radii_are_moderate_too(radius, slope):
 @pytest.mark.parametrize("block", [1, 3])
 def test_a_curved_loss_at_its_minimum_goes_on(block):
     """Slopes fall below 1e-140 while the loss is well known."""
-    K, learner = Box([-1.0], [1.0]), LyapunovDescent(Box([-1.0], [1.0]), block=block)
+    K, learner = Box([-1.0], [1.0]), tw.LyapunovDescent(Box([-1.0], [1.0]), block=block)
     state = learner.start()
     for slope in (1.0, -0.5, 0.0, 1e-180, 1e-300, 5e-324, 0.25, 1e-200, 0.0):
         seen = FirstOrder(np.array([slope]), 0.0, np.zeros(1), abs(slope), 0.0, 1)
@@ -178,7 +176,7 @@ def test_sets_too_small_or_large_to_square_are_refused(kind, size):
 @pytest.mark.parametrize("size", [0.0, -1.0, 1e-200, 1e200, np.inf, np.nan])
 def test_a_given_slope_is_one_that_can_be_squared(size):
     with pytest.raises(InvalidInput, match="loss_lipschitz"):
-        PrimalDual(Simplex(3), loss_lipschitz=size)
+        tw.PrimalDual(Simplex(3), loss_lipschitz=size)
 
 
 # --- overflow -------------------------------------------------------------------------------------
@@ -211,11 +209,11 @@ def test_overflow_speaks_once_and_in_our_words(kind, what):
 def test_a_loss_that_is_no_number_is_refused():
     losses = Custom.one(lambda x: float("nan"), lambda x: np.ones(2), 2)
     with pytest.raises(NotFinite, match=r"\.$"):
-        tw.run(LyapunovDescent(Simplex(2)), tw.Stream(losses, Affine.one(np.zeros(2), 1.0)))
+        tw.run(tw.LyapunovDescent(Simplex(2)), tw.Stream(losses, Affine.one(np.zeros(2), 1.0)))
 
 
 def test_a_session_speaks_our_words_too():
-    session = tw.Session(LyapunovDescent(Simplex(3)))
+    session = tw.Session(tw.LyapunovDescent(Simplex(3)))
     never = Affine.one(np.zeros(3), 1.0)
     for costs in (1e200 * np.arange(3.0), 1.7e308 * np.array([1.0, -1.0, 1.0])):
         with pytest.raises(NotFinite, match="overflow"):
@@ -281,7 +279,7 @@ def test_a_bracket_holds_the_truth_in_its_units_or_there_is_none(case, f, g):
     ],
 )
 def test_a_common_offset_costs_rounding_alone(K, kind, offset):
-    learner = LyapunovDescent(K)
+    learner = tw.LyapunovDescent(K)
     plain, moved = (tw.run(learner, hindsight(K, kind, 1.0, 1.0, by)) for by in (0.0, offset))
     width = moved.regret[1] - moved.regret[0]
     assert 0.0 <= width <= 1e-5 + 100 * 20 * 1e9 * np.finfo(float).eps * np.size(K.center)
@@ -291,6 +289,5 @@ def test_a_common_offset_costs_rounding_alone(K, kind, offset):
 
 
 def test_costs_across_the_hull_say_nothing():
-    across = Affine(np.ones((2, 3)), np.ones(2))
-    task = Task.of(Simplex(3), Linear(np.full((2, 3), 1e9)), across)
+    task = Task.of(Simplex(3), Linear(np.full((2, 3), 1e9)), Affine(np.ones((2, 3)), np.ones(2)))
     assert not task.for_solvers().c.any()

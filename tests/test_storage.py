@@ -22,10 +22,9 @@ import tidewolf as tw
 from interpreter import python
 from killed import COSTS, FOLLOWER, LEARNERS, LIMITS, as_if_killed, observe, saved, tell
 from test_round_info import every_known
-from tidewolf.core import errors
-from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
-from tidewolf.storage.feedback import decode_info, encode, encode_info
+from tidewolf.storage.journal import decode_info, encode, encode_info
 
 ROUNDS = 30
 
@@ -97,8 +96,7 @@ def test_closed_or_killed_it_goes_on_bit_for_bit(name, stops, snapshot_every, ke
 )
 def test_killed_at_any_instruction_it_loses_nothing_acknowledged(name, seed, tmp_path):
     database, kills = tmp_path / "session.db", 200 if seed else 10
-    busy = python(killed.__file__, database, name, kills, seed)
-    assert int(busy) >= kills // 4
+    assert int(python(killed.__file__, database, name, kills, seed)) >= kills // 4
     learner = EVERY[name]
     with tw.Session.open(database, learner, read_only=True) as session:
         assert sum(seen.rounds for seen in session.history()) == session.rounds
@@ -142,7 +140,7 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
 
 
 def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidewolf.storage.tables._AT_ONCE", 20)
+    monkeypatch.setattr("tidewolf.storage.database._AT_ONCE", 20)
     with tw.Session.open(tmp_path / "first order.db", LEARNER, snapshot_every=3) as session:
         gradients = {"loss_gradient": COSTS[0], "constraint_gradient": LIMITS[0]}
         session.observe(constraint_value=0.25, **gradients)
@@ -152,7 +150,7 @@ def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
         assert told.violation == 0.25
         for name, expected in gradients.items():
             np.testing.assert_array_equal(getattr(told, name), expected)
-        assert (type(reduced), reduced.rounds) == (FirstOrder, 1)
+        assert (type(reduced), reduced.rounds) == (feedback.FirstOrder, 1)
     with tw.Session.open(tmp_path / "bandit.db", LEARNERS["BanditPrimalDual"]) as session:
         session.observe(loss_value=2.0, constraint_value=-1.0)
         (told,) = session.history()
@@ -160,7 +158,7 @@ def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
     whole = kept(tmp_path / "full.db", 60, "DriftPlusPenalty")
     with tw.Session.open(whole, DRIFT) as session:
         for t, told in enumerate(session.history()):
-            assert told == FullInformation(Linear.one(COSTS[t]), Capacity.one(LIMITS[t]))
+            assert told == feedback.FullInformation(Linear.one(COSTS[t]), Capacity.one(LIMITS[t]))
         assert t == 59
     with pytest.raises(errors.NotSupported, match="history"):
         tw.Session(LEARNER).history()

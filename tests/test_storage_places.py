@@ -18,9 +18,8 @@ from tidewolf.core import checkpoint
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.storage import file
-from tidewolf.storage.database import SQLite
-from tidewolf.storage.tables import Tables
+from tidewolf.storage import database as file
+from tidewolf.storage.database import SQLite, Tables
 
 LEARNER = LEARNERS["LyapunovDescent"]
 

@@ -3,12 +3,9 @@
 import pytest
 
 import tidewolf as tw
-from tidewolf.core.errors import CheckFailed
-from tidewolf.testing import check_function, check_learner, check_set
+from tidewolf.core import errors
+from tidewolf.testing import functions, learners, sets
 from tidewolf.testing.checks import checks_of, require, run_checks, statement
-from tidewolf.testing.functions import FunctionChecks
-from tidewolf.testing.learners import LearnerChecks
-from tidewolf.testing.sets import SetChecks
 
 
 class NumberChecks(int):
@@ -25,18 +22,18 @@ def test_a_failed_check_is_named_and_so_is_an_error_inside_one():
     passed: list[str] = []
     run_checks(NumberChecks(3), "Three", passed.append)
     assert passed == ["numbers are small", "numbers divide"]
-    with pytest.raises(CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
+    with pytest.raises(errors.CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
         run_checks(NumberChecks(12), "Twelve", None)
-    with pytest.raises(CheckFailed, match=r"Zero.*numbers divide.*ZeroDivisionError"):
+    with pytest.raises(errors.CheckFailed, match=r"Zero.*numbers divide.*ZeroDivisionError"):
         run_checks(NumberChecks(0), "Zero", None)
 
 
 @pytest.mark.parametrize(
     ("check", "good"),
     [
-        (check_set, tw.sets.Simplex(2)),
-        (check_function, tw.functions.Linear([[1.0, 2.0]])),
-        (check_learner, tw.LyapunovDescent(tw.sets.Simplex(2), horizon=6)),
+        (tw.testing.check_set, tw.sets.Simplex(2)),
+        (tw.testing.check_function, tw.functions.Linear([[1.0, 2.0]])),
+        (tw.testing.check_learner, tw.LyapunovDescent(tw.sets.Simplex(2), horizon=6)),
     ],
     ids=["set", "function", "learner"],
 )
@@ -47,7 +44,7 @@ def test_every_check_that_passes_is_reported_once(check, good):
 
 
 def test_every_check_states_a_property():
-    kinds = (SetChecks, FunctionChecks, LearnerChecks)
+    kinds = (sets.SetChecks, functions.FunctionChecks, learners.LearnerChecks)
     checks = [check for kind in kinds for check in checks_of(kind).values()]
     assert len(checks) > 50
     assert all(len(statement(check).split()) > 2 for check in checks)

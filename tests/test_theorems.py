@@ -16,7 +16,7 @@ from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon, TidewolfError
 from tidewolf.experiments import load
 from tidewolf.functions import Affine, Linear
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 from tidewolf.sets import CappedSimplex, L2Ball, Simplex
 from tidewolf.testing import check_learner
 from tidewolf.testing.learners import hostile_stream

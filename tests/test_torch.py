@@ -11,24 +11,21 @@ import tidewolf as tw
 from covering import covered, thinned
 from extras import Later
 from streams import streams
-from tidewolf import functions, sets
 from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
 from tidewolf.kernels.lanczos import Krylov
-from tidewolf.projection import ActiveSet, afp, afp_paper
-from tidewolf.projection.search import search_any
+from tidewolf.projection import ActiveSet, afp, afp_paper, search
 from tidewolf.sets.balls import largest_entries
-from tidewolf.testing import check_function, check_set
 
 torch, traffic = Later("torch"), Later("benchmarks.traffic")
 SETS = {
-    "box": sets.Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
-    "ball": sets.L2Ball(4, radius=2.0, center=[1.0, 0.0, 0.0, 0.0]),
-    "hull": sets.VertexHull(np.random.default_rng(0).standard_normal((7, 4))),
-    "simplex": sets.Simplex(4),
-    "capped": sets.CappedSimplex(4, 0.5),
-    "moved": sets.Translated(sets.Box(np.zeros(4), np.ones(4)), np.ones(4)),
-    "shrunk": sets.Shrunk(sets.Simplex(4), 0.5),
-    "flow": sets.FlowPolytope.from_edges(
+    "box": tw.sets.Box([-1.0, 0.0, 2.0, 0.0], [1.0, 5.0, 2.0, 0.5]),
+    "ball": tw.sets.L2Ball(4, radius=2.0, center=[1.0, 0.0, 0.0, 0.0]),
+    "hull": tw.sets.VertexHull(np.random.default_rng(0).standard_normal((7, 4))),
+    "simplex": tw.sets.Simplex(4),
+    "capped": tw.sets.CappedSimplex(4, 0.5),
+    "moved": tw.sets.Translated(tw.sets.Box(np.zeros(4), np.ones(4)), np.ones(4)),
+    "shrunk": tw.sets.Shrunk(tw.sets.Simplex(4), 0.5),
+    "flow": tw.sets.FlowPolytope.from_edges(
         [("s", "a"), ("s", "a"), ("a", "t"), ("s", "t")], source="s", target="t"
     ),
 }
@@ -55,7 +52,7 @@ def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
         assert getattr(moved, name) == getattr(K, name) is None or getattr(
             moved, name
         ) == pytest.approx(getattr(K, name), rel=1e-6)
-    check_set(moved)
+    tw.testing.check_set(moved)
 
 
 # --- functions ------------------------------------------------------------------------------------
@@ -81,9 +78,9 @@ def test_functions_on_torch_give_numpys_numbers():
             asked = there(x)
             with traffic.Traffic(10**9) as seen:
                 mine.gradients(asked)
-                functions.Batch.gradients(mine, asked)
+                tw.functions.Batch.gradients(mine, asked)
             assert seen.homes_missing == {}
-            check_function(mine)
+            tw.testing.check_function(mine)
 
 
 # --- projections ----------------------------------------------------------------------------------
@@ -125,8 +122,7 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
     block={"1": 1, "7": 7},
 )
 def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtype, block):
-    moved = K.to(zeros(dtype))
-    learner = tw.LyapunovDescent(moved, horizon=20, block=block)
+    learner = tw.LyapunovDescent(K.to(zeros(dtype)), horizon=20, block=block)
     run = tw.run(learner, streams(20, 4, lambda x: there(x, dtype))[kind])
     state = run.final_state
     for part in (learner.act(state), state.point.y, state.point.x):
@@ -140,8 +136,8 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
 # --- every learner --------------------------------------------------------------------------------
 
 SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shrunk", "hull")} | {
-    "psd": sets.BoundedPSD(2),
-    "nuclear": sets.NuclearBall((2, 2)),
+    "psd": tw.sets.BoundedPSD(2),
+    "nuclear": tw.sets.NuclearBall((2, 2)),
 }
 LEARNERS = {
     "ensemble": lambda K, T: tw.Ensemble(K, horizon=T),
@@ -156,8 +152,8 @@ LEARNERS = {
 def played(learner, K, made, rounds=8):
     rng = np.random.default_rng(7)
     C, A = rng.standard_normal((rounds, *K.shape)), rng.random((rounds, *K.shape))
-    limits = functions.Affine(made(A), made(np.full(rounds, 0.1)))
-    return tw.play(learner, tw.Stream(functions.Linear(made(C)), limits))
+    limits = tw.functions.Affine(made(A), made(np.full(rounds, 0.1)))
+    return tw.play(learner, tw.Stream(tw.functions.Linear(made(C)), limits))
 
 
 @thinned(3, name=[*SMALL], who=[*LEARNERS])
@@ -166,8 +162,7 @@ def test_every_learner_on_torch_makes_numpys_decisions(who, name):
     lives.
     """
     K = SMALL[name]
-    moved = K.to(zeros())
-    rounds = played(LEARNERS[who](moved, 8), K, there)
+    rounds = played(LEARNERS[who](K.to(zeros()), 8), K, there)
     with traffic.Traffic(10**9) as seen:
         ours = [one.x for one in rounds]
     numpys = [one.x for one in played(LEARNERS[who](K, 8), K, np.asarray)]
@@ -180,17 +175,17 @@ def test_every_learner_on_torch_makes_numpys_decisions(who, name):
 # --- what a device would be asked -----------------------------------------------------------------
 
 LARGE = {
-    "simplex": (sets.Simplex(500), 24),
-    "box": (sets.Box(np.zeros(500), np.ones(500)), 28),
-    "l1": (sets.L1Ball(500), 24),
-    "l2": (sets.L2Ball(500), 28),
-    "k-sparse": (sets.KSparse(500, 3), 24),
-    "psd": (sets.BoundedPSD(40, dense=0, failure=1.0), 60),
-    "guaranteed": (sets.BoundedPSD(40, dense=0), 60),
-    "certified": (sets.BoundedPSD(40, dense=0, certified=True), 60),
-    "spectraplex": (sets.Spectraplex(40, dense=0), 60),
-    "fantope": (sets.Fantope(40, 2, dense=0), 150),
-    "nuclear": (sets.NuclearBall((40, 50), dense=0), 60),
+    "simplex": (tw.sets.Simplex(500), 24),
+    "box": (tw.sets.Box(np.zeros(500), np.ones(500)), 28),
+    "l1": (tw.sets.L1Ball(500), 24),
+    "l2": (tw.sets.L2Ball(500), 28),
+    "k-sparse": (tw.sets.KSparse(500, 3), 24),
+    "psd": (tw.sets.BoundedPSD(40, dense=0, failure=1.0), 60),
+    "guaranteed": (tw.sets.BoundedPSD(40, dense=0), 60),
+    "certified": (tw.sets.BoundedPSD(40, dense=0, certified=True), 60),
+    "spectraplex": (tw.sets.Spectraplex(40, dense=0), 60),
+    "fantope": (tw.sets.Fantope(40, 2, dense=0), 150),
+    "nuclear": (tw.sets.NuclearBall((40, 50), dense=0), 60),
 }
 
 
@@ -200,12 +195,12 @@ def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
     moved = K.to(zeros())
     C = rng.standard_normal((6, *K.shape))
-    limits = functions.Affine(there(rng.random(C.shape)), there(np.full(6, 0.01)))
+    limits = tw.functions.Affine(there(rng.random(C.shape)), there(np.full(6, 0.01)))
     if limit == "capacities":
-        limits = functions.Capacity(there(rng.random(C.shape) - 0.3))
+        limits = tw.functions.Capacity(there(rng.random(C.shape) - 0.3))
     learner = tw.LyapunovDescent(moved)
     with traffic.Traffic(entries) as seen:
-        rounds = tw.play(learner, tw.Stream(functions.Linear(there(C)), limits), learner.start())
+        rounds = tw.play(learner, tw.Stream(tw.functions.Linear(there(C)), limits), learner.start())
     assert not {"linalg_eigh", "linalg_svd"} & set(seen.passes)
     for _ in range(6):
         with traffic.Traffic(entries) as seen:
@@ -249,16 +244,16 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
 @pytest.mark.parametrize("name", ["hull", "ball", "simplex", "psd"])
 def test_the_search_on_a_device_is_that_of_numpy(name):
     """Started from a set with several atoms, some idle, and with no, one and many calls left."""
-    K = {**SETS, "psd": sets.BoundedPSD(3)}[name]
+    K = {**SETS, "psd": tw.sets.BoundedPSD(3)}[name]
     moved = K.to(zeros())
     rng = np.random.default_rng(9)
     ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
     for budget in (3, 1, 0, 4, 1, 2):
         y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
         start = ours.atoms, ours.weights, ours.x, ours.warm
-        found = search_any(moved, start, there(y), 1e-4, budget)
+        found = search.search_any(moved, start, there(y), 1e-4, budget)
         begin = reference.atoms, reference.weights, reference.x, reference.warm
-        naive = search_any(K, begin, y, 1e-4, budget)
+        naive = search.search_any(K, begin, y, 1e-4, budget)
         assert found.calls == naive.calls <= budget
         if name != "ball":  # there rounding decides which of two vertices are one
             np.testing.assert_allclose(found.weights, naive.weights, atol=1e-9)
@@ -274,8 +269,7 @@ def test_the_search_on_a_device_is_that_of_numpy(name):
 def test_lanczos_on_torch_is_numpys(seed, n):
     """Also where a product leads nowhere new, and more were made before anybody looked."""
     rng = np.random.default_rng(seed)
-    rank = int(rng.integers(1, min(n, 16) + 1))
-    F = rng.standard_normal((n, rank))
+    F = rng.standard_normal((n, int(rng.integers(1, min(n, 16) + 1))))
     A, b = F @ F.T / n, rng.standard_normal(n)
     ours, reference = Krylov(there(A), there(b)), Krylov(A, b)
     while not reference.exhausted:

@@ -10,8 +10,7 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
-from tidewolf.evaluation.comparison import Entry, Venue
-from tidewolf.evaluation.frontier import Point, undominated
+from tidewolf.evaluation.comparison import Entry, Point, Venue, undominated
 from tidewolf.experiments import Choice, Experiment, jobs, load
 from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.compare import plan_comparison as plan

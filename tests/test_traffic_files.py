@@ -14,10 +14,9 @@ import tidewolf as tw
 from refused import refused_command
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, TidewolfError
-from tidewolf.experiments import load
-from tidewolf.experiments.building import RoundReader
+from tidewolf.experiments import building, load
 from tidewolf.live import LiveRunner, live_learner, parse
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 LINKS = [
@@ -52,8 +51,7 @@ def utilisation(folder, capacities):
     demands = pd.read_csv("demands.csv")
     loads = pd.DataFrame(0.0, index=decided.index, columns=NAMES)
     for tunnel in decided.columns:
-        nodes = tunnels.path[tunnel].split(" > ")
-        for link in map(" > ".join, pairwise(nodes)):
+        for link in map(" > ".join, pairwise(tunnels.path[tunnel].split(" > "))):
             loads[link] += decided[tunnel] * demands[tunnels.commodity[tunnel]]
     return (loads / capacities).to_numpy()
 
@@ -72,14 +70,13 @@ def test_the_loss_of_a_run_is_the_utilisation_of_its_fullest_link(folder, moving
     losses = rounds.sort_values("round")["loss"].to_numpy()
     assert losses == pytest.approx(used.max(axis=1), rel=1e-9)
     assert (rounds["violation"] == 0.0).all()
-    text = load("out/experiment.toml").toml()
-    assert 'objective = "max-utilization"' in text
+    assert 'objective = "max-utilization"' in load("out/experiment.toml").toml()
 
 
 def test_files_rows_and_requests_have_the_same_largest_utilisation(folder):
     (folder / "te.toml").write_text(UTILIZATION + 'capacities = "capacities.csv"\n')
     experiment = load("te.toml")
-    problem, reader = experiment.problem(seed=0), RoundReader(experiment)
+    problem, reader = experiment.problem(seed=0), building.RoundReader(experiment)
     links = [{"tail": s, "head": t, "capacity": c} for s, t, c in LINKS]
     described = {"graph": links, "commodities": PAIRS, "paths": "k-shortest", "k": 3}
     body = {"set": described, "stream": {"objective": "max-utilization"}}
@@ -99,7 +96,7 @@ def test_files_rows_and_requests_have_the_same_largest_utilisation(folder):
 
 def test_a_live_session_reports_utilisation_as_its_cost_and_names_the_fullest_link(folder):
     (folder / "te.toml").write_text(UTILIZATION + '[[learners]]\nname = "LyapunovDescent"\n')
-    reader = RoundReader(load("te.toml"))
+    reader = building.RoundReader(load("te.toml"))
     with LiveRunner(reader, live_learner(reader), folder / "te.db") as runner:
         for t in range(4):
             x = runner.session.play()
@@ -181,7 +178,7 @@ def test_a_capacity_keyword_beside_a_constraint_and_a_single_weighted_row():
 
 def test_a_network_takes_several_weighted_rows_beside_its_capacities(folder):
     (folder / "te.toml").write_text(SET + '[stream]\ndemands = "demands.csv"\n')
-    reader = RoundReader(load("te.toml"))
+    reader = building.RoundReader(load("te.toml"))
     network, x = reader.network, reader.K.center
     weights = RNG.random((2, len(LINKS)))
     row = {"demands": DEMANDS[0].tolist(), "weights": weights.tolist(), "budgets": [3.0, 4.0]}
@@ -203,8 +200,7 @@ def test_forecasts_of_a_recorded_run_are_those_of_a_session():
         run = tw.run(learner, stream, decisions=True)
         session = tw.Session(learner)
         for t in range(8):
-            told = tuple(batch[t : t + 1] for batch in ahead)
-            x = session.play(forecast=told)
+            x = session.play(forecast=tuple(batch[t : t + 1] for batch in ahead))
             assert run.decisions.points[t] == pytest.approx(x, abs=1e-9)
             session.observe(loss=truth.losses[t : t + 1], constraint=truth.constraints[t : t + 1])
         assert stream[3:].info(0).forecast.losses == ahead[0][3:4]
@@ -241,8 +237,7 @@ def own_tunnels(folder):
 def test_decisions_carry_the_names_of_ones_own_tunnels(folder):
     own_tunnels(folder)
     main(["run", "own.toml", "--out", "out", "--quiet"])
-    decided = pd.read_csv("out/decisions.csv").drop(columns="round")
-    assert tuple(decided.columns) == OWN_NAMES
+    assert tuple(pd.read_csv("out/decisions.csv").drop(columns="round").columns) == OWN_NAMES
     used = utilisation(folder / "out", np.array([link[2] for link in LINKS]))
     losses = pd.read_parquet("out/rounds.parquet").sort_values("round")["loss"]
     assert losses.to_numpy() == pytest.approx(used.max(axis=1), rel=1e-9)

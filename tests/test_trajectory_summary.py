@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.evaluation import tracking
-from tidewolf.evaluation.tracking import Movement, TrajectorySummary
 
 blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 
@@ -19,7 +18,7 @@ blocks = st.lists(st.integers(1, 90), min_size=1, max_size=12)
 @given(blocks, st.integers(0, 2**16), st.booleans())
 def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
     rng, rounds = np.random.default_rng(seed), sum(lengths)
-    kept, played = TrajectorySummary(rounds, (2, 3)), []
+    kept, played = tracking.TrajectorySummary(rounds, (2, 3)), []
     for length in lengths:
         points = rng.normal(size=(length if one_each else 1, 2, 3))
         before = points.copy()
@@ -36,15 +35,15 @@ def test_parts_are_the_means_of_their_rounds(lengths, seed, one_each):
 
 def test_large_points_have_fewer_parts_and_never_none(monkeypatch):
     monkeypatch.setattr(tracking, "MAX_NUMBERS", 100)
-    assert TrajectorySummary(1000, (5, 5)).means.shape == (4, 5, 5)
-    assert TrajectorySummary(1000, (7, 101)).means.shape == (1, 7, 101)
-    assert TrajectorySummary(0, (3,)).means.shape == (0, 3)
+    assert tracking.TrajectorySummary(1000, (5, 5)).means.shape == (4, 5, 5)
+    assert tracking.TrajectorySummary(1000, (7, 101)).means.shape == (1, 7, 101)
+    assert tracking.TrajectorySummary(0, (3,)).means.shape == (0, 3)
 
 
 @pytest.mark.parametrize("library", ["torch", "array_api_strict"])
 def test_points_stay_in_their_library_until_a_part_ends(library):
     xp = pytest.importorskip(library, reason=f"{library} is not installed")
-    kept = TrajectorySummary(6, (2,))
+    kept = tracking.TrajectorySummary(6, (2,))
     kept.see(xp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype=xp.float64), 2)
     kept.see(xp.asarray([[5.0, 6.0]], dtype=xp.float64), 4)
     assert kept.means.tolist() == [[1.0, 2.0], [3.0, 4.0], *[[5.0, 6.0]] * 4]
@@ -75,7 +74,7 @@ def test_rounds_that_were_not_seen_move_nothing():
 )
 def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts):
     """One point for several rounds or one each, saved and restored between any two updates."""
-    movement, churn, points = Movement(), [], []
+    movement, churn, points = tracking.Movement(), [], []
     rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
     for count in counts:
         each = data.draw(st.booleans())
@@ -83,6 +82,6 @@ def test_any_cut_into_updates_and_files_measures_the_same(data, entries, counts)
         churn += movement.see(drawn if each else drawn[0], count, each=each).tolist()
         points += list(drawn) if each else [drawn[0]] * count
         if data.draw(st.booleans()):
-            kept, movement = movement.parts(), Movement()
+            kept, movement = movement.parts(), tracking.Movement()
             movement.restore(kept)
     np.testing.assert_allclose(churn, moved(np.array(points)), rtol=1e-12, atol=1e-12)

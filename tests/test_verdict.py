@@ -40,6 +40,5 @@ def test_runs_are_compared_with_re_solving_or_the_best_fixed_decision():
     share = runs[0].losses.mean() / runs[2].losses.mean() - 1.0
     assert f"{100 * abs(share):.2g} % more than Resolve" in verdict(runs, names)
     assert "the best fixed decision in hindsight" in verdict(runs[:1], names[:1])
-    empty = tw.run(runs[0].learner, problem.stream[:0])
-    assert verdict([empty], names[:1]) == ""
+    assert verdict([tw.run(runs[0].learner, problem.stream[:0])], names[:1]) == ""
     assert np.isfinite(share)

@@ -126,8 +126,7 @@ def test_appending_at_the_end_shares_the_table_and_old_views_stay(make):
 
 @pytest.mark.parametrize("make", KINDS)
 def test_find_knows_a_point_made_again_and_gives_its_first_row(make):
-    vertices = [make(np.random.default_rng(seed)) for seed in (1, 2, 1, 3)]
-    table = table_of(vertices)
+    table = table_of([make(np.random.default_rng(seed)) for seed in (1, 2, 1, 3)])
     found = [table.find(make(np.random.default_rng(seed)), 4) for seed in (1, 2, 3, 4)]
     assert found == [0, 1, 3, None]
 

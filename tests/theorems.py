@@ -6,7 +6,6 @@ import numpy as np
 
 import streams
 import tidewolf as tw
-from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import ShortHorizon
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.bandit_primal_dual import explorable_from
@@ -24,27 +23,27 @@ SETS = [
 
 
 def drift_plus_penalty(K, horizon, *slopes, **given):
-    return _quietly(DriftPlusPenalty, K, horizon, zip(SLOPES, slopes, strict=True), given)
+    return _quietly(tw.DriftPlusPenalty, K, horizon, zip(SLOPES, slopes, strict=True), given)
 
 
 def primal_dual(K, horizon, *slopes, **given):
-    return _quietly(PrimalDual, K, horizon, zip(SLOPES, slopes, strict=True), given)
+    return _quietly(tw.PrimalDual, K, horizon, zip(SLOPES, slopes, strict=True), given)
 
 
 def bandit_primal_dual(K, horizon, *sizes, **given):
-    return _quietly(BanditPrimalDual, K, horizon, zip(SIZES, sizes, strict=True), given)
+    return _quietly(tw.BanditPrimalDual, K, horizon, zip(SIZES, sizes, strict=True), given)
 
 
 def examples(kind, K, horizon):
     """Two worth testing on a set; the second starts where it is told to."""
-    if kind is BanditPrimalDual:
+    if kind is tw.BanditPrimalDual:
         least = explorable_from(K.inner_radius, K.dimension) if K.inner_radius else 1
         sizes, first, second = (1e6,) * 4, max(horizon, least), max(horizon // 3, least)
         return (
             bandit_primal_dual(K, first, *sizes),
             bandit_primal_dual(K, second, *sizes, start=K.center, seed=1),
         )
-    make = primal_dual if kind is PrimalDual else drift_plus_penalty
+    make = primal_dual if kind is tw.PrimalDual else drift_plus_penalty
     return make(K, horizon, 1e3, 1e3), make(K, max(1, horizon // 3), 1e3, 1e3, start=K.center)
 
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments import Experiment
-from tidewolf.experiments.jobs import Recipe
+from tidewolf.experiments import Experiment, jobs
 
-ROUTING = Recipe.of(Experiment.builtin("routing"))
+ROUTING = jobs.Recipe.of(Experiment.builtin("routing"))
 
 
 class Trap(NamedTuple):

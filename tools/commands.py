@@ -107,5 +107,4 @@ def _table(command: Any, context: Any) -> str:
 
 
 def _indented(text: str) -> str:
-    lines = dedent(text).strip("\n").split("\n")
-    return "\n".join(f"   {line}".rstrip() for line in lines)
+    return "\n".join(f"   {line}".rstrip() for line in dedent(text).strip("\n").split("\n"))

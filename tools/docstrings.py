@@ -54,8 +54,7 @@ def declared(make: Any) -> dict[str, Setting]:
     none.
     """
     settings = settings_of(make)
-    whole = all(s.declared and s.meaning for s in settings.values())
-    return settings if whole else {}
+    return settings if all(s.declared and s.meaning for s in settings.values()) else {}
 
 
 def documented() -> Iterator[tuple[str, Any]]:

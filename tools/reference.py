@@ -126,8 +126,7 @@ def said_first(thing: object) -> str:
 def _line(path: str, elsewhere: str | None) -> str:
     """A name and what it is, as a row of a table; `elsewhere` is the path of its own page."""
     package, _, name = path.rpartition(".")
-    sentence = said_first(getattr(import_module(package), name))
-    (said,) = as_rst([sentence])
+    (said,) = as_rst([said_first(getattr(import_module(package), name))])
     if elsewhere:
         said = f"{said} Also :py:obj:`{elsewhere}`."
     return f"   * - :py:obj:`{name} <{elsewhere or path}>`\n     - {said}"

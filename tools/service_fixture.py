@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf import __version__
-from tidewolf.service.description import Description
-from tidewolf.service.models import DecisionRequest, Observation, Pin
+from tidewolf.service.models import DecisionRequest, Description, Observation, Pin
 from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore

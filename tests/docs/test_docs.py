@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tidewolf import sets
-from tidewolf.cli import main
+from tidewolf import cli, sets
 from tidewolf.core.values import Composed
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +54,7 @@ def test_the_shell_says_of_your_own_set_what_is_shown(tmp_path, monkeypatch, cap
     (tmp_path / "mymodule.py").write_text("\n".join((*imports, code, "")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert main(["check", name]) == 0
+    assert cli.main(["check", name]) == 0
     assert capsys.readouterr().out == shown
     sys.modules.pop("mymodule")
 

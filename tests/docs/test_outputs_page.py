@@ -20,9 +20,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli import main
+from tidewolf.evaluation import comparison, metrics
 from tidewolf.evaluation import metrics as experts
-from tidewolf.evaluation.comparison import RANKING_COLUMNS, RANKING_ROUND_COLUMNS
-from tidewolf.evaluation.metrics import ROUND_NUMBERS, ROUND_TABLE, TABLE
 from tidewolf.experiments.sweep import LINE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
@@ -143,7 +142,7 @@ def test_tunnels_and_rounds(folder):
     require_same("tunnels", pd.read_csv(folder / "out" / "tunnels.csv").columns)
     found = {*table(folder / "out" / "rounds.parquet"), *table(folder / "built" / "rounds.parquet")}
     require_same("rounds.parquet", found)
-    said_last = [name for name in ROUND_NUMBERS if name != "regret"]
+    said_last = [name for name in metrics.ROUND_NUMBERS if name != "regret"]
     assert table(folder / "out" / "rounds.parquet")[-len(said_last) :] == said_last
 
 
@@ -185,8 +184,7 @@ def test_checks_of_certificates(folder):
 def test_metadata(folder):
     found = set()
     for file in (folder / "out").glob("*.parquet"):
-        told = pyarrow.parquet.read_schema(file).metadata[b"tidewolf"]
-        found |= leaves(json.loads(told))
+        found |= leaves(json.loads(pyarrow.parquet.read_schema(file).metadata[b"tidewolf"]))
     require_same("Metadata of Parquet files", found)
 
 
@@ -221,8 +219,7 @@ def test_sweeps(folder):
     run = {f"row.{name}" for name in named("A run in summary.json")}
     run |= {f"row.{name.partition('.')[0].partition('[')[0]}" for name in named("summary.json")}
     heads = {name.partition("[")[0] for name in run} | {"row.regret", "row.hindsight"}
-    extra = {"row" if name in run | heads else name for name in whole}
-    require_same("The journals", extra)
+    require_same("The journals", {"row" if name in run | heads else name for name in whole})
 
 
 def test_live_answers(folder, monkeypatch):
@@ -253,10 +250,10 @@ def headers(titles: Iterable[str]) -> list[str]:
 
 def test_printed_tables():
     for section, columns in (
-        ("tidewolf run: totals", TABLE),
-        ("tidewolf run: per round", ROUND_TABLE),
-        ("tidewolf compare: standings", RANKING_COLUMNS),
-        ("tidewolf compare: per round", RANKING_ROUND_COLUMNS),
+        ("tidewolf run: totals", metrics.TABLE),
+        ("tidewolf run: per round", metrics.ROUND_TABLE),
+        ("tidewolf compare: standings", comparison.RANKING_COLUMNS),
+        ("tidewolf compare: per round", comparison.RANKING_ROUND_COLUMNS),
         ("tidewolf sweep", LINE_COLUMNS),
         ("print(run): experts", experts.EXPERT_COLUMNS),
     ):

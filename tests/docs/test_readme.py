@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 from benchmarks.readme import PAGE, PROBLEMS, block
 
-from tidewolf.evaluation.run import run
-from tidewolf.experiments import Experiment
+import tidewolf as tw
 from tidewolf.experiments.experiment import BUILTIN_LEARNERS
-from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.problems import Problem, named
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,8 +22,7 @@ def test_the_readme_leads_somewhere():
     assert len(places) > 20
     assert "make run" in text
     assert "make test" in text
-    missing = [place for place in places if not (ROOT / place).exists()]
-    assert not missing
+    assert not [place for place in places if not (ROOT / place).exists()]
 
 
 def shown(example: str) -> str:
@@ -43,9 +39,9 @@ def totals(example: str) -> list[list[str]]:
 
 
 @cache
-def built(example: str) -> tuple[Problem, Comparator]:
-    problem = named(example)()
-    return problem, best_in_hindsight(problem.K, problem.stream)
+def built(example: str) -> tuple[tw.problems.Problem, tw.Comparator]:
+    problem = tw.problems.named(example)()
+    return problem, tw.best_in_hindsight(problem.K, problem.stream)
 
 
 LONG = pytest.param("Ensemble", marks=pytest.mark.soak)
@@ -59,14 +55,14 @@ def test_the_tables_are_those_of_the_runs(example, name):
     assert f"\n\n{example}: {len(problem):,} rounds, seed 0\n" in text
     left_out = set(re.findall(r"^(\w+): left out", text, flags=re.MULTILINE))
     assert {row[0] for row in totals(example)} == set(BUILTIN_LEARNERS) - left_out
-    experiment = Experiment.builtin(example).taken(problem)
+    experiment = tw.experiments.Experiment.builtin(example).taken(problem)
     entrants = [each for each in experiment.entrants() if each.name == name]
     rows = [row for row in totals(example) if row[0] == name]
     for entrant, row in zip(entrants, rows, strict=True):
         loss, mean, churn, regret, violation, calls = (
             float(cell.replace(",", "")) for cell in row[1:7]
         )
-        again = run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
+        again = tw.run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
         # On matrices rounding grows until, after 300 rounds, decisions of two processors differ by
         # 1e-3: kernels of OpenBLAS for four of them change totals by half of what is allowed here.

@@ -63,8 +63,7 @@ def test_every_command_and_every_option_is_on_the_page():
     from tidewolf.cli.app import app
 
     text = pages()["commands.rst"]
-    group = get_command(app)
-    for name, command in group.commands.items():
+    for name, command in get_command(app).commands.items():
         (section,) = re.findall(
             rf"\.\. _tidewolf-{name}:\n(.*?)(?=\n\.\. _tidewolf-|\Z)", text, flags=re.DOTALL
         )

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.testing import check_function
 
 pytestmark = pytest.mark.soak
 
@@ -28,4 +27,4 @@ def test_every_function_under_many_seeds(kind: type[tw.functions.Batch]) -> None
     for f in kind.examples():
         for seed in range(100):
             inside = np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
-            check_function(f, seed=seed, points=None if f.domain is None else inside)
+            tw.testing.check_function(f, seed=seed, points=None if f.domain is None else inside)

@@ -440,9 +440,9 @@ def serve_command(
         if not 1 <= number < math.inf:
             raise InvalidInput(f"{option} is a number of at least 1, not {number:g}.")
 
-    from tidewolf.service.server import Settings, serve
+    from tidewolf.service.server import serve
 
-    serve(Settings(where=where, **given))
+    serve(where, **given)
 
 
 def backup_command(

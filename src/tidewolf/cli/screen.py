@@ -30,8 +30,7 @@ from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.frontier import Point
+    from tidewolf.evaluation.comparison import Comparison, Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.jobs import Stage

@@ -46,16 +46,16 @@ from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import keys
 from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named, located
 from tidewolf.experts import Season
-from tidewolf.explanation.explain import namer
+from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
-from tidewolf.functions import Capacity, Linear, linear, negative
+from tidewolf.functions import Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
 from tidewolf.networks.network_files import LinkColumns
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet, graphs
+from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
 if TYPE_CHECKING:
     from tidewolf.experiments.experiment import Experiment, Tables
@@ -438,7 +438,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     losses, limits = coordinates.functions(functions, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     if files is None:
-        negative.warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
+        support.warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
     elif "capacities" in read:
         _warn_of_negative(read["capacities"], rounds)
     with located(place):
@@ -466,7 +466,7 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
     for row, j in cells[:1].tolist():
         where = f'{table.places[row]}, column "{table.columns[j]}"'
         sentence = f"{where}: the capacity is {table.values[row, j]:g}"
-        many = negative.breaks(len(np.unique(cells[:, 1])))
+        many = support.breaks(len(np.unique(cells[:, 1])))
         warnings.warn(f"{sentence}; {many}", NegativeCapacity, stacklevel=3)
 
 
@@ -555,6 +555,7 @@ class RoundReader:
         for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
+        reader._partly = links is None and isinstance(reader.K, Simplex | SimplexProduct)
         return reader
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
@@ -562,6 +563,8 @@ class RoundReader:
         self.K, self.network = K, network = coordinates.K, coordinates.network
         self._size = math.prod(K.shape) if network is None else len(network.links)
         self._unlimited = Unlimited(K.shape)
+        # whether costs may lack names, which are NaN then
+        self._partly = False
         self.names = self._called = coordinates.labels or _names(K, names)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
@@ -660,7 +663,8 @@ class RoundReader:
         files = self._coordinates.files
         if files is not None and name != "budgets":
             return files.in_order(name, numbers[None], layout)
-        return np.where(layout >= 0, numbers[layout], 0.0)
+        absent = math.nan if name == "costs" and self._partly else 0.0
+        return np.where(layout >= 0, numbers[layout], absent)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
@@ -676,7 +680,8 @@ class RoundReader:
             return files.places(name, columns, where)
         if self._coordinates.links is not None:
             return self._coordinates.links.places(columns, where)
-        return match_names(columns, self._called, where)
+        needed = () if name == "costs" and self._partly and columns else None
+        return match_names(columns, self._called, where, needed=needed)
 
 
 def _floats(values: Sequence[Any]) -> Floats:

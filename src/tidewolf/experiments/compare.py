@@ -33,7 +33,7 @@ from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.jobs import COMPARISON, InProcess, Job, Recipe, Row
 from tidewolf.experiments.keys import Choice, learner_keys
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet

@@ -41,7 +41,7 @@ from tidewolf import sets as _sets
 from tidewolf.core import batch, settings
 from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, WrongType
-from tidewolf.experts.season import PeriodSetting
+from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network, tunnels
 from tidewolf.sets import ConvexSet

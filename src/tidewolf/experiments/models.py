@@ -1,6 +1,6 @@
 """Pydantic models of experiment files and of requests for a session.
 
-`Described` is what both share; `File` is an experiment in TOML, and `service.description` adds how
+`Described` is what both share; `File` is an experiment in TOML, and `service.models` adds how
 a session is served. Tables of sets, functions, problems and learners have models made of the
 settings that their classes declare (`core.settings`), so that nothing is described twice. Models
 are strict: no unknown key, no text or true for a number, every number finite. What is refused has a

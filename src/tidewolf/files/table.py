@@ -211,7 +211,8 @@ def _times(cells: reading.Cells, rows: int) -> NDArray:
 # Gaps in tables of rounds: cells without a number, and rows that some tables have and others not.
 #
 #     "refuse"     there are none, or the file is refused
-#     "last"       a gap has the last number of its column
+#     "last"       a gap has the last number of its column; costs before any have the mean of the
+#                  others in the row
 #     "unseen"     a round with a gap is played, and no learner learns from it
 #
 # Rounds are the times that any table has, in their order (times of advice and contexts make no
@@ -293,10 +294,13 @@ def align(
             each = f"a row for each of the {length:,} rounds of all tables"
             raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {reading.FILL}.")
         if name not in absent and (empty := np.isnan(laid.values)).any():
-            _require_fillable(laid, empty, gaps)
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
             done = "filled with the last number of the column" if gaps == "last" else "not seen"
+            if gaps == "last" and name == "costs":
+                done += "; certificates speak of the imputed losses"
+                laid, empty = _with_first_costs(laid, empty)
+            _require_fillable(laid, empty, gaps)
             notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
             last = np.where(empty, -1, np.arange(length)[:, None])
             last = np.maximum.accumulate(last, axis=0)
@@ -357,6 +361,14 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         places[i] = table.places[row]
     times = table.times if rounds is None else rounds
     return table._replace(times=times, values=values, places=places), there
+
+
+def _with_first_costs(table: Table, empty: Bools) -> tuple[Table, Bools]:
+    """Costs that no number of their column comes before: the mean of those seen in their row."""
+    values, first = table.values.copy(), np.maximum.accumulate(~empty, axis=0)
+    for i in np.flatnonzero(~first.all(axis=1) & ~empty.all(axis=1)).tolist():
+        values[i, ~first[i]] = values[i, ~empty[i]].mean()
+    return table._replace(values=values), np.isnan(values)
 
 
 def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
