@@ -508,8 +508,8 @@ def sweep_command(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
+    from tidewolf.experiments.compare import PAGE, RESULTS, sweep
     from tidewolf.experiments.jobs import engine_for, plan_sweep
-    from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
     from tidewolf.report import comparison as page
 
     requested = requested_experiment(experiment, None, learner)

@@ -122,7 +122,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
 
 def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
     from tidewolf.live import parse
-    from tidewolf.live.rows import LONGEST
+    from tidewolf.live.runner import LONGEST
 
     if sys.stdin is None:  # it was closed before the command began
         return

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
+    from tidewolf.experiments.compare import Sweep, SweepLine
     from tidewolf.experiments.jobs import Stage
-    from tidewolf.experiments.sweep import Sweep, SweepLine
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
@@ -376,7 +376,7 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    from tidewolf.experiments.sweep import LINE_COLUMNS
+    from tidewolf.experiments.compare import LINE_COLUMNS
 
     def knob(name: str) -> Column[SweepLine]:
         title = name.replace("_", "\n", 1)

@@ -415,9 +415,8 @@ def build_problem(experiment: Experiment, seed: int) -> Problem:
 def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
     """Tables of losses and limits, and of what is known before rounds (context and advice)."""
     place, gaps = experiment.place("stream"), tables.gaps
-    paths: dict[str, Path] = {
-        name: path for name in (*TABLES, "context") if (path := getattr(tables, name)) is not None
-    }
+    given = {name: getattr(tables, name) for name in (*TABLES, "context")}
+    paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
         words = "an experiment needs rounds: give costs, capacities or demands under [stream]"

@@ -118,9 +118,7 @@ def read_table(
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
-    while (
-        timed and rows and not any(reading.cell_text(column[rows - 1]) for column in cells.columns)
-    ):
+    while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
     if not rows:
         raise InvalidInput(f"{cells.name} has column names and no rows.")

@@ -283,9 +283,8 @@ class Network(OnLinks):
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
-        return arguments.all_different(
-            link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
-        )
+        rows = self._link_rows
+        return arguments.all_different(row.name or f"{row.tail} > {row.head}" for row in rows)
 
     @cached_property
     def capacities(self) -> Floats:

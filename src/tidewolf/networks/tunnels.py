@@ -128,9 +128,7 @@ class PathRows(settings.Check):
                 continue
             nodes = tuple(as_items(path, f"A path of {what}", such))
             if len(nodes) < 2 or len(set(nodes)) < len(nodes):
-                raise InvalidInput(
-                    f"A path of {what} is two nodes or more, each once: {shown(path)}."
-                )
+                raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
             found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
         for name, count in Counter(path.name for path in found if path.name).items():
             if count > 1:

@@ -156,9 +156,7 @@ def gravity(links: Sequence[Link], lengths: Lengths, nodes: Nodes, pull: Floats)
     return np.ascontiguousarray(load.T)
 
 
-def spread(
-    arcs: Sequence[Link], lengths: Lengths, source: Any, target: Any, scale: float
-) -> Floats:
+def spread(arcs: Sequence[Any], lengths: Lengths, source: Any, target: Any, scale: float) -> Floats:
     """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share
     proportional to exp(-l / scale).
     """
@@ -441,8 +439,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
 def cables_of(network: str) -> list[tuple[int, int]]:
     with base.reading(base.RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
         rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
-    names = {name for name, _, _ in rows}
-    if not arguments.is_text(network, *names):
+    if not arguments.is_text(network, *{name for name, _, _ in rows}):
         there = f"{arguments.shown(network)} in {path}; there are Geant2012, Uunet, Dfn, ..."
         raise errors.InvalidInput(f"There is no network called {there}", setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
@@ -525,9 +522,8 @@ def pairs(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem
     sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
     most = weights[sources] * weights[targets]
     noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
-    demands = (
-        np.exp(NOISE["pairs"] * noise) / most.mean()
-    )  # rounds stay in rows, which add up alike
+    # rounds stay in rows, which add up alike
+    demands = np.exp(NOISE["pairs"] * noise) / most.mean()
     demands *= pull[:, sources] * pull[:, targets]
 
     guaranteed = spread_all(K, lengths)
