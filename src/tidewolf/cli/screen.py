@@ -85,9 +85,7 @@ ExperimentNames: TypeAlias = Annotated[
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME",
-        help="A learner or a baseline; repeat it for several.",
-        autocompletion=_learners,
+        metavar="NAME", help="A learner or a baseline; repeatable.", autocompletion=_learners
     ),
 ]
 Seeds: TypeAlias = Annotated[str | None, opt("S,...", "The random seeds; 0 by default.")]

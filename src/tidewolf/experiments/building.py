@@ -53,7 +53,7 @@ from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
-from tidewolf.networks.network_files import LinkColumns
+from tidewolf.networks.network_files import COST, LinkColumns
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
@@ -121,16 +121,12 @@ def require_file(path: Path, place: Place) -> Path:
 
 
 def build(
-    make: Callable[..., Any],
-    given: Mapping[str, Any],
-    known: Keys,
-    place: Place,
-    read: Reader = read_values,
+    make: Any, given: Mapping[str, Any], known: Keys, place: Place, read: Reader = read_values
 ) -> Any:
     """What `make` makes of settings by key, with `read` for names of tables."""
     values = {
-        known[key].name: value_of(known[key], value, place.within(key), read)
-        for key, value in given.items()
+        known[key].name: value_of(known[key], at, place.within(key), read)
+        for key, at in given.items()
     }
     with located(place, known):
         if "season" in values:
@@ -184,7 +180,7 @@ def make_learner(
 
 
 def coordinates_of(
-    choice: Choice, entries: int | None, place: Place, objective: str = network_files.COST
+    choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
@@ -206,7 +202,7 @@ def coordinates_of(
         with located(place, known):
             files = network_files.of_graph(columns, **of_network)._replace(objective=objective)
         return Coordinates(files.network.K, files, columns)
-    if objective != network_files.COST:
+    if objective != COST:
         where = place._replace(path=("stream", "objective")).words()
         raise InvalidInput(f"{where}{objective} needs a network, a [set] with a graph and ends.")
     if "graph" in known:
@@ -470,11 +466,7 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
 
 
 def _info(
-    coordinates: Coordinates,
-    read: Mapping[str, Table],
-    paths: Mapping[str, Path],
-    length: int,
-    rounds: int,
+    at: Coordinates, read: Mapping[str, Table], paths: Mapping[str, Path], length: int, rounds: int
 ) -> dict[str, Any]:
     """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
     found: dict[str, Any] = {}
@@ -487,8 +479,8 @@ def _info(
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
             found["context"] = values[:rounds]
         else:
-            advice[name.removeprefix(_ADVICE)] = coordinates.points(table, paths[name])[:rounds]
-    clocks = (*(table.times for table in read.values()), coordinates.times)
+            advice[name.removeprefix(_ADVICE)] = at.points(table, paths[name])[:rounds]
+    clocks = (*(table.times for table in read.values()), at.times)
     times = next((each for each in clocks if each is not None), None)
     if times is not None and len(times) == length:
         found["time"] = times[:rounds]
@@ -534,11 +526,7 @@ class RoundReader:
 
     @classmethod
     def of_set(
-        cls,
-        choice: Choice,
-        place: Place,
-        names: Sequence[str] = (),
-        objective: str = network_files.COST,
+        cls, choice: Choice, place: Place, names: Sequence[str] = (), objective: str = COST
     ) -> Self:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
@@ -596,8 +584,7 @@ class RoundReader:
             raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
         own = self.K.places
         return [
-            self.place.get(one, one) if isinstance(one, str) and one not in own else one
-            for one in items
+            self.place.get(at, at) if isinstance(at, str) and at not in own else at for at in items
         ]
 
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:

@@ -501,9 +501,7 @@ def _refusal(name: str, problem: Problem) -> str | None:
 def given_fields(part: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their default, by name."""
     return {
-        each.name: value
-        for each in fields(part)
-        if (value := getattr(part, each.name)) != each.default
+        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
     }
 
 

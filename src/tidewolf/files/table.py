@@ -31,6 +31,7 @@ from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
+from tidewolf.files.reading import FileFormat
 from tidewolf.sets.graph_tools import away
 
 
@@ -66,10 +67,7 @@ class Table(NamedTuple):
 
 
 def read_table(
-    path: str | PathLike[str] | Any,
-    *,
-    gaps: bool = False,
-    format: reading.FileFormat = reading.PLAIN,
+    path: str | PathLike[str] | Any, *, gaps: bool = False, format: FileFormat = reading.PLAIN
 ) -> Table:
     r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name; or in a frame.
 
@@ -143,7 +141,7 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES
 
 
-def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
+def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -157,7 +155,7 @@ def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
     return reading.Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
-def _npz_cells(path: Path, format: reading.FileFormat) -> reading.Cells:
+def _npz_cells(path: Path, format: FileFormat) -> reading.Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
@@ -460,7 +458,7 @@ def read_graph(
     optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
-    format: reading.FileFormat = reading.PLAIN,
+    format: FileFormat = reading.PLAIN,
 ) -> Graph:
     r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
     or of networkx, or in a frame.
@@ -523,8 +521,8 @@ def read_graph(
         raise EmptyGraph(f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
-        name: np.tile([_number(edge, name, format, missing) for edge in kept], ways)
-        for name in numbers
+        key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
+        for key in numbers
     }
     for name in optional:
         own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
@@ -544,7 +542,7 @@ def read_graph(
     )
 
 
-def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | None) -> float:
+def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
@@ -553,7 +551,7 @@ def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | 
     return missing
 
 
-def _from_file(path: Path, format: reading.FileFormat) -> Edges:
+def _from_file(path: Path, format: FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
     if not reading.file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")

@@ -157,17 +157,11 @@ VARIABLE = "TIDEWOLF_DATA"
 # What generators make is known again by their settings, seed and this number: raise it with any
 # change of what one of them makes.
 GENERATOR_VERSION = 1
-_ZOO = "zoo_edges.csv.gz"
 # The file that each recorded problem is read from.
 RECORDS = {
-    "abilene": "abilene_hourly.npz",
-    "carbon": "carbon_ci_u16.npz",
-    "freeway": "losloop_u8.npz",
-    "geant": _ZOO,
-    "meta": "meta_pod_a.npz",
-    "uunet": _ZOO,
-    "zoo": _ZOO,
-}
+    "abilene": "abilene_hourly.npz", "carbon": "carbon_ci_u16.npz", "freeway": "losloop_u8.npz",
+    "meta": "meta_pod_a.npz", **dict.fromkeys(("geant", "uunet", "zoo"), "zoo_edges.csv.gz"),
+}  # fmt: skip
 
 
 def data_folder() -> Path:

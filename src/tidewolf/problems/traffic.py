@@ -111,18 +111,11 @@ def both_ways(cables: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def flow_problem(
-    name: str,
-    arcs: Sequence[Link],
-    ends: Link,
-    costs: Floats,
-    capacities: Floats,
-    title: str,
-    period: int,
-    **more: Any,
+    name: str, arcs: Sequence[Link], ends: Link, costs: Floats, capacities: Floats, **about: Any
 ) -> base.Problem:
     K = flows.FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
     stream = batch.Stream(Linear(costs), Capacity(capacities))
-    return base.Problem(name, K, stream, title, K.names, period, **more)
+    return base.Problem(name, K, stream, labels=K.names, **about)
 
 
 def loads(links: Sequence[Link], lengths: Lengths, nodes: Nodes, traffic: Floats) -> Floats:
@@ -251,16 +244,13 @@ def routing(
     km, speed = km[kept], speed[kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE["routing"]) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
+    costs, usable = km / 1000 * (1 + CONGESTION * load / speed), FILL * speed
+    usable = usable if feasible else usable * outage(rounds, arcs)
     return flow_problem(
-        "routing",
-        arcs,
-        (SOURCE, TARGET),
-        km / 1000 * (1 + CONGESTION * load / speed),
-        np.maximum(0, (FILL * speed if feasible else FILL * speed * outage(rounds, arcs)) - load)
-        / DEMAND,
-        f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
+        *("routing", arcs, (SOURCE, TARGET), costs, np.maximum(0, usable - load) / DEMAND),
+        title=f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
-        DAY,
+        period=DAY,
         node_places={site: (east, north) for site, (north, east, *_) in SITES.items()},
     )
 
@@ -424,15 +414,12 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
     guaranteed = spread(arcs, length, source, target, SCALE["zoo"]) + MARGIN
     speed = 2 ** (np.ceil(2 * np.log2((unit * busiest + guaranteed) / FILL)) / 2)
     load = np.minimum(unit * load, FILL * speed - guaranteed)
+    costs = length * (1 + CONGESTION * load / speed)
     return flow_problem(
-        name,
-        arcs,
-        (source, target),
-        length * (1 + CONGESTION * load / speed),
-        FILL * speed - load,
-        f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside "
-        "generated diurnal traffic.",
-        DAY,
+        *(name, arcs, (source, target), costs, FILL * speed - load),
+        title=f"One flow from node {source} to node {target} of {network} in the Topology Zoo "
+        "beside generated diurnal traffic.",
+        period=DAY,
     )
 
 
