@@ -18,8 +18,8 @@ from tidewolf.cli import main
 from tidewolf.core.arrays import LARGEST_COUNT, as_array, as_count, as_number, as_point
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotFinite, WrongType
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.experiments.compare import sweep
 from tidewolf.experiments.jobs import on_processes, plan_sweep, serial
-from tidewolf.experiments.sweep import sweep
 from tidewolf.functions import Affine, Capacity, Chain, Linear
 
 LONG = (2**53 + 1, 2**60 + 3, 2**63 - 1)

@@ -24,8 +24,8 @@ from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.building import RoundReader
 from tidewolf.live import Follower, LiveRunner, live_learner, parse
-from tidewolf.live import rows as live_rows
-from tidewolf.live.rows import expected, time_of
+from tidewolf.live import runner as live_runner
+from tidewolf.live.runner import expected, time_of
 
 LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
@@ -610,7 +610,7 @@ def test_what_the_command_refuses(network, monkeypatch, capsys):
     for every in ("0", "nan"):
         assert command(network, "--every", every) == 2
         assert "--every" in capsys.readouterr().err
-    monkeypatch.setattr(live_rows, "LONGEST", 2000)
+    monkeypatch.setattr(live_runner, "LONGEST", 2000)
     rows = network.with_name("rows.jsonl")
     rows.write_text("9" * 5000 + "\n" + text(row(0)))
     with rows.open() as stdin:

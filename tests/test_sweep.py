@@ -18,10 +18,10 @@ from test_cli import PROGRAM
 from tidewolf.cli import main
 from tidewolf.core import errors
 from tidewolf.experiments import Choice, jobs, load
-from tidewolf.experiments import sweep as sweeps
+from tidewolf.experiments import compare as sweeps
+from tidewolf.experiments.compare import PAGE, RESULTS, sweep
 from tidewolf.experiments.jobs import SWEEP, crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
-from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
 from traps import ROUTING, Trap
 
 distributed, pq, threadpoolctl = map(Later, ("distributed", "pyarrow.parquet", "threadpoolctl"))

@@ -22,7 +22,7 @@ import tidewolf as tw
 from tidewolf.cli import main
 from tidewolf.evaluation import comparison, metrics
 from tidewolf.evaluation import metrics as experts
-from tidewolf.experiments.sweep import LINE_COLUMNS
+from tidewolf.experiments.compare import LINE_COLUMNS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "outputs.md").read_text()

@@ -41,7 +41,6 @@ app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": 
 
 @cache
 def _command() -> Any:
-    """The commands, built once per process."""
     return get_command(app)
 
 
@@ -76,7 +75,6 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
-    """Warnings of ours are one line on stderr, without the file and line of the code."""
     if issubclass(category, TidewolfWarning):
         sys.stderr.write(f"Warning: {message}\n")
     else:
@@ -201,8 +199,7 @@ def report(
 
     folder = RunFolder.open(directory)
     if not folder.complete:
-        cure = f"`tidewolf resume {directory}` completes it"
-        raise InvalidInput(f"{directory} holds a run that is not complete; {cure}.")
+        raise InvalidInput(f"The run is not complete; `tidewolf resume {directory}` completes it.")
     with folder.locked():
         for seed in folder.experiment.seeds:
             rewrite(folder.page(seed), datetime.now(UTC))
@@ -511,8 +508,8 @@ def sweep_command(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
+    from tidewolf.experiments.compare import PAGE, RESULTS, sweep
     from tidewolf.experiments.jobs import engine_for, plan_sweep
-    from tidewolf.experiments.sweep import PAGE, RESULTS, sweep
     from tidewolf.report import comparison as page
 
     requested = requested_experiment(experiment, None, learner)

@@ -122,7 +122,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
 
 def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
     from tidewolf.live import parse
-    from tidewolf.live.rows import LONGEST
+    from tidewolf.live.runner import LONGEST
 
     if sys.stdin is None:  # it was closed before the command began
         return
@@ -267,7 +267,6 @@ def check_command(
 
 
 def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
-    """What kind of thing module:Name is, how it is checked, and its examples."""
     from tidewolf import functions, sets, testing
     from tidewolf.methods.base import Learner
 
@@ -294,7 +293,6 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
 
 
 def _member(name: str) -> Any:
-    """What module:Name or file.py:Name is; modules are also looked for in the current folder."""
     module, _, member = name.rpartition(":")
     if not (module and member):
         raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
@@ -314,7 +312,6 @@ def _member(name: str) -> Any:
 
 @contextmanager
 def _user_code(failure: str) -> Iterator[None]:
-    """Whatever the user's code raises becomes one error."""
     from tidewolf.testing.checks import sentence_of
 
     try:

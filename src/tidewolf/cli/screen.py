@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison, Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
+    from tidewolf.experiments.compare import Sweep, SweepLine
     from tidewolf.experiments.jobs import Stage
-    from tidewolf.experiments.sweep import Sweep, SweepLine
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
@@ -85,9 +85,7 @@ ExperimentNames: TypeAlias = Annotated[
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME",
-        help="A learner or a baseline; repeat it for several.",
-        autocompletion=_learners,
+        metavar="NAME", help="A learner or a baseline; repeatable.", autocompletion=_learners
     ),
 ]
 Seeds: TypeAlias = Annotated[str | None, opt("S,...", "The random seeds; 0 by default.")]
@@ -140,7 +138,6 @@ class Stop:
 
 @contextmanager
 def stoppable() -> Iterator[Stop]:
-    """Handle signals while the context lasts; in other threads there are none."""
     stop = Stop()
     main = threading.current_thread() is threading.main_thread()
     signals = (signal.SIGINT, signal.SIGTERM) if main else ()
@@ -157,7 +154,6 @@ def print_json(value: object) -> None:
 
 
 def _bar(shown: bool) -> Progress:
-    """A progress bar on stderr; nothing is shown if that is not a terminal."""
     console = Console(stderr=True)
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[detail]}")
     columns = texts[0], BarColumn(bar_width=12), texts[1], TimeRemainingColumn(compact=True)
@@ -378,7 +374,7 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    from tidewolf.experiments.sweep import LINE_COLUMNS
+    from tidewolf.experiments.compare import LINE_COLUMNS
 
     def knob(name: str) -> Column[SweepLine]:
         title = name.replace("_", "\n", 1)

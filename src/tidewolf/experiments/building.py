@@ -53,7 +53,7 @@ from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
-from tidewolf.networks.network_files import LinkColumns
+from tidewolf.networks.network_files import COST, LinkColumns
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
@@ -121,16 +121,12 @@ def require_file(path: Path, place: Place) -> Path:
 
 
 def build(
-    make: Callable[..., Any],
-    given: Mapping[str, Any],
-    known: Keys,
-    place: Place,
-    read: Reader = read_values,
+    make: Any, given: Mapping[str, Any], known: Keys, place: Place, read: Reader = read_values
 ) -> Any:
     """What `make` makes of settings by key, with `read` for names of tables."""
     values = {
-        known[key].name: value_of(known[key], value, place.within(key), read)
-        for key, value in given.items()
+        known[key].name: value_of(known[key], at, place.within(key), read)
+        for key, at in given.items()
     }
     with located(place, known):
         if "season" in values:
@@ -184,7 +180,7 @@ def make_learner(
 
 
 def coordinates_of(
-    choice: Choice, entries: int | None, place: Place, objective: str = network_files.COST
+    choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
@@ -206,10 +202,9 @@ def coordinates_of(
         with located(place, known):
             files = network_files.of_graph(columns, **of_network)._replace(objective=objective)
         return Coordinates(files.network.K, files, columns)
-    if objective != network_files.COST:
+    if objective != COST:
         where = place._replace(path=("stream", "objective")).words()
-        words = f"the objective {objective} needs a network, a [set] with a graph and ends"
-        raise InvalidInput(f"{where}{words}, not {choice.name}.")
+        raise InvalidInput(f"{where}{objective} needs a network, a [set] with a graph and ends.")
     if "graph" in known:
         columns, of_set = _graph(given, known, place), keys.keys_of(make)
         with located(place, known):
@@ -226,7 +221,6 @@ def coordinates_of(
 
 
 def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
-    """The graph of a file, or the links themselves; and what messages call it."""
     columns = {
         key: value
         for key, value in given.items()
@@ -270,7 +264,6 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
-    """The value of a setting of a set over links: nodes are those of the graph."""
     check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
 
     def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
@@ -373,19 +366,16 @@ class Coordinates:
             return self.links.places(table.columns, path)
         size = int(np.prod(self.K.shape))
         if self.first is None:
-            if len(table.columns) != size:
-                received = f"received {len(table.columns)}"
-                raise InvalidInput(f"{path}: expected {size} columns, as a point has, {received}.")
+            if (count := len(table.columns)) != size:
+                raise InvalidInput(f"{path}: expected {size} columns, received {count}.")
             self.names, self.first = table.columns, path
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
     def points(self, table: Table, path: Path) -> Floats:
-        columns = (
-            self.columns(table, path)
-            if self.network is None
-            else match_names(table.columns, self.network.names, str(path))
-        )
-        return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
+        if self.network is None:
+            return self._in_order("", table, path).reshape(-1, *self.K.shape)
+        columns = match_names(table.columns, self.network.names, str(path))
+        return np.ascontiguousarray(table.values[:, columns])
 
     def read(self, path: Path, place: Place) -> NDArray:
         """The array in a table. Columns that are called as coordinates are get their order."""
@@ -421,13 +411,12 @@ def build_problem(experiment: Experiment, seed: int) -> Problem:
 def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
     """Tables of losses and limits, and of what is known before rounds (context and advice)."""
     place, gaps = experiment.place("stream"), tables.gaps
-    paths: dict[str, Path] = {
-        name: path for name in (*TABLES, "context") if (path := getattr(tables, name)) is not None
-    }
+    given = {name: getattr(tables, name) for name in (*TABLES, "context")}
+    paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
-        ways = "give costs, capacities or demands under [stream], a row per round"
-        raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
+        words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
+        raise InvalidInput(f"{place.words()}{words}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {
         name: read_rows(path, place.within(*name.split(" ", 1)), is_info[name] or gaps != "refuse")
@@ -468,7 +457,6 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
 
 
 def _warn_of_negative(table: Table, rounds: int) -> None:
-    """Name the first capacity of links in a table that no flow satisfies."""
     cells = np.argwhere(table.values[:rounds] < 0.0)
     for row, j in cells[:1].tolist():
         where = f'{table.places[row]}, column "{table.columns[j]}"'
@@ -478,26 +466,21 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
 
 
 def _info(
-    coordinates: Coordinates,
-    read: Mapping[str, Table],
-    paths: Mapping[str, Path],
-    length: int,
-    rounds: int,
+    at: Coordinates, read: Mapping[str, Table], paths: Mapping[str, Path], length: int, rounds: int
 ) -> dict[str, Any]:
     """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
     found: dict[str, Any] = {}
     advice: dict[str, Floats] = {}
     for name in (name for name in read if name not in TABLES):
         table = read[name]
-        if len(table.values) != length:
-            rows = len(table.values)
+        if (rows := len(table.values)) != length:
             raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
         if name == "context":
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
             found["context"] = values[:rounds]
         else:
-            advice[name.removeprefix(_ADVICE)] = coordinates.points(table, paths[name])[:rounds]
-    clocks = (*(table.times for table in read.values()), coordinates.times)
+            advice[name.removeprefix(_ADVICE)] = at.points(table, paths[name])[:rounds]
+    clocks = (*(table.times for table in read.values()), at.times)
     times = next((each for each in clocks if each is not None), None)
     if times is not None and len(times) == length:
         found["time"] = times[:rounds]
@@ -532,8 +515,7 @@ class RoundReader:
             or choice is None
             or not stream.losses is stream.constraints is None
         ):
-            kind = "a built-in problem, or has functions by name"
-            raise InvalidInput(f"Rows are read for tables; {experiment.name} is {kind}.")
+            raise InvalidInput(f"Rows are read for tables, which {experiment.name} has not.")
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)
@@ -544,11 +526,7 @@ class RoundReader:
 
     @classmethod
     def of_set(
-        cls,
-        choice: Choice,
-        place: Place,
-        names: Sequence[str] = (),
-        objective: str = network_files.COST,
+        cls, choice: Choice, place: Place, names: Sequence[str] = (), objective: str = COST
     ) -> Self:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
@@ -606,8 +584,7 @@ class RoundReader:
             raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
         own = self.K.places
         return [
-            self.place.get(one, one) if isinstance(one, str) and one not in own else one
-            for one in items
+            self.place.get(at, at) if isinstance(at, str) and at not in own else at for at in items
         ]
 
     def functions(self, row: Mapping[str, Any], source: str = "the row") -> tuple[Batch, Batch]:

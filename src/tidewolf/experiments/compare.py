@@ -11,40 +11,50 @@ the others.
 play experiments, built-in ones and files, and keep their rows in a folder: the same call resumes
 after a kill (jobs.py). The learners are the experiment's. If it names none, they are those of
 `tidewolf run`. A learner that sets its caution itself is also played at that one, which is marked.
+
+Sweeps are jobs played by an engine, kept in a folder, gathered in one table:
+
+    DIR/sweep.jsonl         the journal: every row as soon as it is known (jobs.py)
+    DIR/results.parquet     one line per run, in the order of the plan, when all have ended
+    DIR/sweep.html          the page, which the command writes
 """
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, final
 
-from tidewolf.core.arguments import as_callback, as_items, shown
+from tidewolf.core import batch, checkpoint
+from tidewolf.core.arguments import as_callback, as_items, import_extra, shown
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
-from tidewolf.experiments import jobs
+from tidewolf.evaluation.formatting import Column, interval, number, percent
+from tidewolf.experiments import jobs, keys
 from tidewolf.experiments.experiment import Experiment
-from tidewolf.experiments.jobs import COMPARISON, InProcess, Job, Recipe, Row
-from tidewolf.experiments.keys import Choice, learner_keys
 from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
-StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+StreamSource: TypeAlias = Problem | tuple[ConvexSet, batch.Stream] | Callable[..., Problem]
 # Problems, each with the seeds that give it.
 Problems: TypeAlias = list[tuple[Problem, tuple[int, ...]]]
 Grid: TypeAlias = Mapping[str, tuple[Any, ...] | None]
 # Labels, learners, and the defaults of the settings that each has.
-Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
+Entrants: TypeAlias = Sequence[tuple[str, keys.Choice, Mapping[str, Any]]]
 
 CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # The values that a comparison of experiments takes by default.
@@ -52,7 +62,7 @@ HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
 _SETTINGS = ("caution", "headroom", "calls_per_round")
 # What an entry and a row of a sweep have under the same name.
 _BY_ROUND = ("broken", *map("_".join, product(("loss", "violation", "churn"), ("p99", "worst"))))
-_UNKNOWN: Row = {"reason": "No run reached its end, so the best point in hindsight is not known."}
+_UNKNOWN: jobs.Row = {"reason": "No run ended, so the best point in hindsight is not known."}
 
 
 class Step(NamedTuple):
@@ -71,7 +81,7 @@ class Match(NamedTuple):
     seeds that give its stream.
     """
 
-    job: Job
+    job: jobs.Job
     entry: Entry
     venue_seed: int
     rounds: int
@@ -134,7 +144,7 @@ def compare(
     as_callback(progress, "progress, which is called with how far each run is,")
     grid = _grid(cautions, None, budgets)
     factories = _factories(learners)
-    entrants = [(name, Choice(name), _defaults(make) or {}) for name, make in factories.items()]
+    entrants = [(key, keys.Choice(key), _defaults(make) or {}) for key, make in factories.items()]
     all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
     matches: list[Match] = []
     for name, source in _named(streams):
@@ -143,13 +153,13 @@ def compare(
         _require_new(place, matches, "streams", "give streams as a mapping")
         for each in problems:
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
-            matches += _matches(InProcess(place, each[0], factories), None, [each], entrants, grid)
+            source_of = jobs.InProcess(place, each[0], factories)
+            matches += _matches(source_of, None, [each], entrants, grid)
     if not matches:
         raise InvalidInput("compare needs at least one stream, and none was given.")
-    player, rows = jobs.Player(), list[Row]()
-    for number, match in enumerate(matches, start=1):
-        step = Step(match.entry, number, len(matches))
-        moved = None if progress is None else partial(progress, step)
+    player, rows = jobs.Player(), list[jobs.Row]()
+    for i, match in enumerate(matches, start=1):
+        moved = None if progress is None else partial(progress, Step(match.entry, i, len(matches)))
         rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
     return _comparison(matches, rows)
 
@@ -175,12 +185,12 @@ def plan_comparison(
         learners = jobs.learners_as_run(experiment, problems[0][0])
         entrants = []
         for label, choice in zip(_labels(learners), learners, strict=True):
-            known = {key: each.default for key, each in learner_keys(choice.name).items()}
+            known = {key: each.default for key, each in keys.learner_keys(choice.name).items()}
             if experiment.cautions and "caution" in known:
                 known["caution"] = experiment.cautions[0]
             entrants.append((label, choice, known))
         usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
-        source, rounds = Recipe.of(experiment), experiment.rounds
+        source, rounds = jobs.Recipe.of(experiment), experiment.rounds
         matches += _matches(source, rounds, problems, entrants, grid, usual)
     return tuple(matches)
 
@@ -200,17 +210,17 @@ def compare_experiments(
     it is begun again.
     """
 
-    def write(rows: Sequence[Row]) -> Comparison:
+    def write(rows: Sequence[jobs.Row]) -> Comparison:
         found = _comparison(matches, rows)
         found.save(folder, force=True)
         return found
 
-    kind = COMPARISON._replace(results=(*FILES, *others))
+    kind = jobs.COMPARISON._replace(results=(*FILES, *others))
     return jobs.play_jobs([match.job for match in matches], folder, kind, write, **how)
 
 
 def _matches(
-    source: Recipe | InProcess,
+    source: jobs.Recipe | jobs.InProcess,
     rounds: int | None,
     problems: Problems,
     entrants: Entrants,
@@ -233,11 +243,11 @@ def _matches(
             at = {**dict.fromkeys(_SETTINGS), **own, **settings}
             default = knob is not None and at[knob] == own[knob]
             given = {name: value for name, value in settings.items() if value is not None}
-            entrant = Choice.of(choice.name, choice.given | given)
+            entrant = keys.Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
                 entry = Entry(source.name, label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(headroom=at["headroom"], default=default)
-                yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
+                yield Match(jobs.Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
@@ -254,7 +264,7 @@ def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
     return found
 
 
-def _labels(learners: Sequence[Choice]) -> list[str]:
+def _labels(learners: Sequence[keys.Choice]) -> list[str]:
     """Names, with the settings in which learners of one name differ beside their knobs."""
     found = []
     for choice in learners:
@@ -280,8 +290,7 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
             raise InvalidInput("Learners without a name of their own are given as a mapping.")
     for name, factory in learners.items():
         if _defaults(factory) is None:
-            such = "a learner class such as LyapunovDescent, or a function of (K, horizon)"
-            raise WrongType(f"{name} must be {such}, not {shown(factory)}.")
+            raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
     if not learners:
         raise InvalidInput("compare needs at least one learner, and none was given.")
     return dict(learners)
@@ -311,8 +320,7 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
-        such = "a Problem, a function of a seed that makes one, or in a mapping (K, stream)"
-        raise WrongType(f"A stream is {such}, not {shown(problem)}.")
+        raise WrongType(f"A stream is a Problem, or a function of a seed, not {shown(problem)}.")
     if len(problem) == 0:
         raise InvalidInput(f"The stream {problem.name} has no rounds.")
     return problem
@@ -335,7 +343,7 @@ def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[A
     return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
 
 
-def _comparison(matches: Sequence[Match], rows: Sequence[Row]) -> Comparison:
+def _comparison(matches: Sequence[Match], rows: Sequence[jobs.Row]) -> Comparison:
     venues: dict[tuple[str, int], Venue] = {}
     entries = []
     for match, row in zip(matches, rows, strict=True):
@@ -355,7 +363,7 @@ def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
     return least / rounds, most / rounds
 
 
-def _entry(entry: Entry, row: Row) -> Entry:
+def _entry(entry: Entry, row: jobs.Row) -> Entry:
     entry = entry._replace(sees=row["sees"], failure=row["failure"])
     if row["failure"]:
         return entry
@@ -373,3 +381,181 @@ def _entry(entry: Entry, row: Row) -> Entry:
         churn=values["churn_mean"],
         **{name: values[name] for name in _BY_ROUND},
     )
+
+
+# --- sweeps ---------------------------------------------------------------------------------------
+
+RESULTS, PAGE = jobs.SWEEP.results
+_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
+
+
+class SweepLine(NamedTuple):
+    """One setting of a learner at one horizon: means over seeds."""
+
+    experiment: str
+    rounds: int | None
+    learner: str
+    settings: dict[str, Any]
+    # how many were played to the end
+    seeds: int
+    # the columns of results.parquet: means, and the largest of those called worst; None if a seed
+    # has none
+    values: dict[str, float | None]
+
+    def per_round(self, column: str, unit: float = 1.0) -> float | None:
+        total = self.values[column]
+        return None if total is None or not self.rounds else total / (unit * self.rounds)
+
+    @classmethod
+    def of(cls, group: Sequence[jobs.Row]) -> SweepLine:
+        first, played = group[0], [row for row in group if not row["failure"]]
+        rows = [metrics.sweep_values(row) for row in played]
+        values: dict[str, float | None] = {}
+        for column, kind in metrics.sweep_columns().items():
+            several = [row[column] for row in rows]
+            has_mean = kind is not str and several and None not in several
+            over = max if column.endswith("_worst") else statistics.fmean
+            values[column] = over(several) if has_mean else None
+        if played and all(row["regret"] is not None for row in played):
+            for end, unknown in (("regret_lower", -math.inf), ("regret_upper", math.inf)):
+                values[end] = unknown if values[end] is None else values[end]
+        experiment, rounds = first["experiment"], first["rounds"]
+        return cls(experiment, rounds, first["learner"], first["settings"], len(played), values)
+
+
+class SweepGroup(NamedTuple):
+    experiment: str
+    rounds: int | None
+    lines: list[SweepLine]
+
+    @property
+    def knobs(self) -> tuple[str, ...]:
+        """The settings in which lines of one learner differ."""
+        values: dict[str, dict[str, set[str]]] = {}
+        for line in self.lines:
+            for name, value in line.settings.items():
+                values.setdefault(name, {}).setdefault(line.learner, set()).add(repr(value))
+        return tuple(name for name, by in values.items() if any(len(at) > 1 for at in by.values()))
+
+    @property
+    def about(self) -> str:
+        length = "as many rounds as it has" if self.rounds is None else f"{self.rounds:,} rounds"
+        return f"{length}, means over seeds"
+
+
+def _regret(line: SweepLine) -> str:
+    lower, upper = line.per_round("regret_lower"), line.per_round("regret_upper")
+    if lower is None or upper is None:
+        return "none"
+    return interval((lower, upper)).partition(" \u00b1")[0]
+
+
+def _broken(line: SweepLine) -> str:
+    return "unknown" if (at := line.values["broken"]) is None else percent(at)
+
+
+def _column(
+    title: str, narrow: str, key: str, rank: int = 0, *, optional: bool = False, unit: float = 0.0
+) -> Column[SweepLine]:
+    """The mean of a number, or with a unit a total per round in that unit; an optional one is left
+    out if no line has it, or all have 0.
+    """
+
+    def cell(line: SweepLine) -> str:
+        return number(line.per_round(key, unit) if unit else line.values[key])
+
+    def applies(line: SweepLine) -> bool:
+        return not optional or line.values[key] not in (None, 0.0)
+
+    return Column(title, narrow, cell, rank, applies)
+
+
+# What tables show of a line.
+LINE_COLUMNS: tuple[Column[SweepLine], ...] = (
+    _column("total loss", "loss\ntotal", "loss"),
+    _column("loss per round", "\nper round", "loss_mean"),
+    _column("churn per round", "churn\nper round", "churn_mean", 1),
+    _column("churn p99", "\np99", "churn_p99", 8),
+    _column("worst churn", "\nworst", "churn_worst", 8),
+    Column("regret per round", "regret\nper round", _regret, 2, lambda one: _regret(one) != "none"),
+    _column(
+        *("regret per round, kept rounds", "regret,\nkept rounds", "regret_kept_upper", 2),
+        optional=True,
+        unit=1.0,
+    ),
+    _column("violation per round", "violation\nper round", "violation_mean"),
+    _column("violation p99", "\np99", "violation_p99", 7),
+    _column("worst violation", "\nworst", "violation_worst", 5),
+    Column("rounds broken", "rounds\nbroken", _broken, 6),
+    _column("calls per round", "calls/\nround", "calls_per_round", 3),
+    _column("LPs per round", "LPs/\nround", "solves_per_round", 3, optional=True),
+    _column("us per round", "us", "seconds", 4, optional=True, unit=1e-6),
+    Column("seeds", "seeds", lambda line: str(line.seeds), 4),
+)
+
+
+@final
+@dataclass(frozen=True)
+class Sweep:
+    """The results of a sweep: a row per job, in the order of the plan."""
+
+    rows: tuple[jobs.Row, ...]
+
+    @property
+    def failures(self) -> tuple[jobs.Row, ...]:
+        return tuple(row for row in self.rows if row["failure"])
+
+    def groups(self) -> list[SweepGroup]:
+        """One line per learner and setting, grouped by experiment and horizon."""
+        same: dict[Any, list[jobs.Row]] = {}
+        for row in self.rows:
+            key = row["source"], row["rounds"], row["learner"], json.dumps(row["settings"])
+            same.setdefault(key, []).append(row)
+        found: dict[Any, SweepGroup] = {}
+        for line in map(SweepLine.of, same.values()):
+            place = line.experiment, line.rounds
+            found.setdefault(place, SweepGroup(*place, [])).lines.append(line)
+        return list(found.values())
+
+    def warnings(self) -> list[str]:
+        reasons = Counter(row["failure"] for row in self.failures)
+        return [f"{n} of {len(self.rows)} failed: {reason}" for reason, n in reasons.items()]
+
+    def table(self) -> Any:
+        pa = import_extra("pyarrow", "A sweep", "app,sweep")
+        types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+        flat = [{**row, **metrics.sweep_values(row)} for row in self.rows]
+
+        def typed(kinds: Mapping[str, type]) -> dict[str, Any]:
+            return {
+                name: pa.array([row.get(name) for row in flat], types[kind])
+                for name, kind in kinds.items()
+            }
+
+        columns = typed(_WHICH)
+        for name in dict.fromkeys(name for row in flat for name in row["settings"]):
+            values = [row["settings"].get(name) for row in flat]
+            if any(type(value) not in (int, float, type(None)) for value in values):
+                values = [None if value is None else json.dumps(value) for value in values]
+            columns[f"knob_{name}"] = pa.array(values)  # calls_per_round is measured too
+        table = pa.table({**columns, **typed({**metrics.sweep_columns(), "failure": str})})
+        return table.replace_schema_metadata({"tidewolf": f"sweep {jobs.ROWS_FORMAT}"})
+
+
+def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:
+    """Play the jobs that have no row in the folder yet, and write results.parquet.
+
+    `how` is that of `play_jobs`: its engine, force, and progress. A folder that holds another sweep
+    is refused; with `force` it is begun again.
+    """
+    folder = Path(folder)
+
+    def write(rows: tuple[jobs.Row, ...]) -> Sweep:
+        from pyarrow import parquet
+
+        found = Sweep(rows)
+        with checkpoint.writing(folder / RESULTS) as file:
+            parquet.write_table(found.table(), file)
+        return found
+
+    return jobs.play_jobs(planned, folder, jobs.SWEEP, write, **how)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, final
 
@@ -26,7 +27,7 @@ from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.networks.network_files import COST, OBJECTIVES
-from tidewolf.problems import Problem
+from tidewolf.problems import Problem, named
 
 # Which files of decisions there may be.
 FORMS = ("none", "csv", "parquet", "both")
@@ -150,11 +151,9 @@ class Tables:
         names = {*building.TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
         if given >= {"costs", "losses"} or len(given & {"weights", "budgets"}) == 1:
-            limits = "any of capacities, weights together with budgets, and constraints"
-            raise InvalidInput(f"A stream has costs or losses, and as its limits {limits}.")
+            raise InvalidInput("A stream has costs or losses, and weights together with budgets.")
         if self.objective != COST and given & {"costs", "losses"}:
-            words = f"With the objective {self.objective} there are no costs: leave them out."
-            raise InvalidInput(words, setting="objective")
+            raise InvalidInput(f"objective {self.objective} takes no costs.", setting="objective")
 
 
 @final
@@ -245,19 +244,16 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if K is not None and not keys.takes_a_set(stream.name):
-                words = f"{stream.name} has a set of its own: leave [set] out."
-                raise InvalidInput(words, setting="set")
+            if K is not None and "K" not in signature(named(stream.name)).parameters:
+                raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != keys.NETWORK:
             if stream.costs is None and stream.losses is None:
                 such = 'problem = "routing", or costs = "costs.csv" with a [set]'
                 raise InvalidInput(f"an experiment needs a [stream]: {such}.", setting="stream")
             if K is None:
-                words = 'tables need a [set], such as kind = "Simplex", or a graph.'
-                raise InvalidInput(words, setting="set")
+                raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
-                words = "demands need a network: a [set] with a graph, and ends or commodities."
-                raise InvalidInput(words, setting="demands")
+                raise InvalidInput("demands need a network in [set].", setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> Experiment:
@@ -331,8 +327,7 @@ class Experiment:
             Ready for `tidewolf.run`.
         """
         if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
-            given = f"{shown(entrant)} for {shown(problem)}"
-            raise WrongType(f"A learner is made of a Choice for a Problem, not of {given}.")
+            raise WrongType(f"Give a Choice and a Problem, not {shown(entrant)}, {shown(problem)}.")
         place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
         read = partial(building.read_point, problem.labels)
         learner = building.make_learner(entrant, problem.K, problem.network, place, read, defaults)
@@ -506,9 +501,7 @@ def _refusal(name: str, problem: Problem) -> str | None:
 def given_fields(part: Any) -> dict[str, Any]:
     """The fields of a dataclass that are not at their default, by name."""
     return {
-        each.name: value
-        for each in fields(part)
-        if (value := getattr(part, each.name)) != each.default
+        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
     }
 
 

@@ -233,8 +233,7 @@ class RunFolder:
         try:
             head, _, text = file.read_bytes().decode().partition("\n")
         except FileNotFoundError:
-            made = f"it has no {EXPERIMENT_FILE}. `tidewolf run` makes one"
-            raise InvalidInput(f"{path} is no run folder: {made}.") from None
+            raise InvalidInput(f"{path} is no run folder: it has no {EXPERIMENT_FILE}.") from None
         except (OSError, UnicodeDecodeError) as error:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
@@ -504,7 +503,6 @@ def free(path: Path) -> Path:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The files of a run in a folder, the one that makes it complete first."""
     tables = ("decisions", "decisions-[0-9]*-seed-*", "paths", "limits")
     patterns = [SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"]
     patterns += ["tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))]
@@ -654,8 +652,7 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         "commodity": [net.demands[j].name for j in net.owner],
         "tunnel": net.names,
         "path": [
-            PathShare("", path.nodes, 0.0, 0.0, net._distinct_names(path.links)).name
-            for path in paths
+            PathShare("", each.nodes, 0, 0, net._distinct_names(each.links)).name for each in paths
         ],
         "length": [path.length for path in paths],
     }
@@ -674,7 +671,6 @@ def _csv(columns: Mapping[str, Any], *, header: bool = True) -> bytes:
 
 
 def _limited_links(problem: Problem) -> Int64s | None:
-    """The link of each limit, if limits are capacities of the links of a network."""
     net, constraints = problem.network, problem.stream.constraints
     if net is not None and isinstance(constraints, LoadLimit):
         numbers = {name: i for i, name in enumerate(net.link_names)}
@@ -840,7 +836,6 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
 
 
 def _timed(experiment: Experiment, entrant: keys.Choice, problem: Problem) -> dict[str, Any]:
-    """A learner, and how long all of its runs would take by a few rounds of it."""
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()
     loaded = 0, 0.0

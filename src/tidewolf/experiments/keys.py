@@ -140,8 +140,7 @@ def as_pair(owner: str, pair: Any) -> tuple[str, Any]:
         raise WrongType(f"A setting of {owner} is a name and its value, not {shown(pair)}.")
     value = freeze(pair[1])
     if not sayable(value):
-        kinds = "a number, True or False, text, or a list of those"
-        raise WrongType(f"{pair[0]} of {owner} must be {kinds}, not {shown(pair[1])}.")
+        raise WrongType(f"{pair[0]} of {owner} is no number, flag, text or list: {shown(pair[1])}.")
     return as_text(pair[0], f"The name of a setting of {owner}"), value
 
 
@@ -189,10 +188,6 @@ def function_kinds() -> dict[str, type[batch.Batch]]:
 
 def kind_named(name: str) -> type:
     return Network if name == NETWORK else {**set_kinds(), **function_kinds()}[name]
-
-
-def takes_a_set(problem: str) -> bool:
-    return "K" in inspect.signature(_problems.named(problem)).parameters
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -477,7 +472,6 @@ def parse(text: str, name: str) -> Document:
 
 
 def _places(text: str) -> Iterator[tuple[KeyPath, tuple[int, int]]]:
-    """Line and column of each table, and of each key at the start of a line."""
     plain = _STRING_OR_COMMENT.sub(lambda at: (" " if at[0][0] == "#" else "_") * len(at[0]), text)
     counts, table, depth, at = Counter[KeyPath](), KeyPath(), 0, 0
     for line in plain.split("\n"):

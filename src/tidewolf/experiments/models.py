@@ -24,15 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationError,
-    ValidationInfo,
-    create_model,
-)
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidewolf.core import arguments, arrays
@@ -153,7 +146,7 @@ class Source(NamedTuple):
         return refused(sentence, *self.path, *keys)
 
 
-Info: TypeAlias = "ValidationInfo[Source]"
+Info: TypeAlias = "pydantic.ValidationInfo[Source]"
 
 
 # --- tables by the settings that classes declare --------------------------------------------------
@@ -162,7 +155,6 @@ Info: TypeAlias = "ValidationInfo[Source]"
 def _settings(
     name: str, known: Keys, table: dict[str, Any], at: Source, under: str = "", *optional: str
 ) -> Choice:
-    """What is chosen by the name under a key, with its settings; `optional` ones may be absent."""
     given = {key: value for key, value in table.items() if key != under}
     for key in (key for key in given if key not in known):
         raise at.refused(f"{name}: {_no_key(key, known)}", key)
@@ -298,7 +290,7 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
     fields: dict[str, Any] = {"tail": (Node, ...), "head": (Node, ...)}
     fields |= dict.fromkeys(numbers, (float | None, None))
     fields |= dict.fromkeys(texts, (str | None, None))
-    model = create_model("Link", __base__=Strict, **fields)
+    model = pydantic.create_model("Link", __base__=Strict, **fields)
     most, found = len(fields) if texts else 2, []
     for i, row in enumerate(given):
         if isinstance(row, list) and len(row) <= most:
@@ -512,7 +504,7 @@ SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, 
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
 
-class Rows(create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[misc]
+class Rows(pydantic.create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[misc]
     """A stream from tables; the names of their files, or functions by kind."""
 
     advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None

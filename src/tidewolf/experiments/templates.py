@@ -438,9 +438,8 @@ def _numbers(path: Path) -> Floats:
 
 
 def _links_in(folder: Path) -> list[tuple[int, int, float]]:
-    graphs, lists, matrices = (
-        sorted(folder.glob(kind)) for kind in ("*.json", "*_int.pickle.nnet", "*_int.txt")
-    )
+    kinds = ("*.json", "*_int.pickle.nnet", "*_int.txt")
+    graphs, lists, matrices = (sorted(folder.glob(kind)) for kind in kinds)
     if not (found := [*graphs, *lists, *matrices]):
         pickles = [path.name for kind in ("*.pkl", "*.pickle") for path in folder.glob(kind)]
         more = f"; {pickles[0]} is a pickle, which may run code, and is not read" if pickles else ""

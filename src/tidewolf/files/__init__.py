@@ -10,15 +10,6 @@ from tidewolf.files.reading import FileFormat, Record, file_of, read_records
 from tidewolf.files.table import GAPS, Aligned, Graph, Table, align, read_graph, read_table
 
 __all__ = [
-    "GAPS",
-    "Aligned",
-    "FileFormat",
-    "Graph",
-    "Record",
-    "Table",
-    "align",
-    "file_of",
-    "read_graph",
-    "read_records",
-    "read_table",
-]
+    "GAPS", "Aligned", "FileFormat", "Graph", "Record", "Table", "align", "file_of",
+    "read_graph", "read_records", "read_table",
+]  # fmt: skip

@@ -263,10 +263,8 @@ def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
             raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
         first = readings[0]
         if first.astimezone(clock).replace(tzinfo=None) != naive:
-            raise InvalidInput(
-                f"{place}: there was no {naive} in {zone}, whose clocks skipped that hour; give "
-                "times with their offset, or the right timezone in [files]."
-            )
+            cure = "give times with their offset, or the right timezone in [files]"
+            raise InvalidInput(f"{place}: there was no {naive} in {zone}; {cure}.")
         last = next((each for each in readings if last is None or each > last), first)
         found.append(np.datetime64(last.replace(tzinfo=None), "us"))
     return np.array(found)
@@ -290,10 +288,8 @@ def most_unpacked(size: int) -> int:
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
     if claimed > most:
-        raise InvalidInput(
-            f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
-            "or more. Unpack it, or write it as plain CSV."
-        )
+        words = f"it unpacks to more than {most >> 20} MB, {RATIO} times its size or more"
+        raise InvalidInput(f"{path} is not read: {words}. Unpack it, or write plain CSV.")
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
@@ -447,6 +443,8 @@ def read_records(
     """
     columns = settings.Names()(columns, "columns of read_records")
     cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
+    if not len(cells.lines):
+        raise InvalidInput(f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
     if not {*columns} <= {*header}:
@@ -484,7 +482,6 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
 
 
 def _csv_rows(path: Path, format: FileFormat) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not blank, and the lines in which they begin."""
     text = StringIO(read_text(path, format.encoding), newline="")
     rows, last = csv.reader(text, delimiter=format.separator_of(path.name), strict=True), 0
     for row in rows:
@@ -579,10 +576,8 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
         values = (*rows.get(number, ()), *(None,) * wide)[:wide]
         for j, (cell, formula) in enumerate(zip(values, row, strict=False)):
             if cell is None and formula is not None and number != top:
-                raise InvalidInput(
-                    f"{path}, row {number}: the formula {formula!r} was saved without a value; "
-                    "open the book in a spreadsheet program and save it."
-                )
+                words = f"the formula {formula!r} was saved without a value"
+                raise InvalidInput(f"{path}, row {number}: {words}; save it in a spreadsheet.")
             if cell is not None and not used[0] <= j <= used[-1]:
                 raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
         table.append(values[used[0] : used[-1] + 1])

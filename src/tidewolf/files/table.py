@@ -31,6 +31,7 @@ from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
+from tidewolf.files.reading import FileFormat
 from tidewolf.sets.graph_tools import away
 
 
@@ -66,10 +67,7 @@ class Table(NamedTuple):
 
 
 def read_table(
-    path: str | PathLike[str] | Any,
-    *,
-    gaps: bool = False,
-    format: reading.FileFormat = reading.PLAIN,
+    path: str | PathLike[str] | Any, *, gaps: bool = False, format: FileFormat = reading.PLAIN
 ) -> Table:
     r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name; or in a frame.
 
@@ -118,9 +116,7 @@ def read_table(
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
-    while (
-        timed and rows and not any(reading.cell_text(column[rows - 1]) for column in cells.columns)
-    ):
+    while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
     if not rows:
         raise InvalidInput(f"{cells.name} has column names and no rows.")
@@ -145,7 +141,7 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES
 
 
-def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
+def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -159,7 +155,7 @@ def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
     return reading.Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
-def _npz_cells(path: Path, format: reading.FileFormat) -> reading.Cells:
+def _npz_cells(path: Path, format: FileFormat) -> reading.Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
@@ -352,10 +348,8 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         own = np.flatnonzero(np.isin(table.times, rounds))
         at = np.searchsorted(rounds, table.times[own])
     elif rounds is not None and len(own) != length:
-        raise InvalidInput(
-            f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
-            "give it a column of times."
-        )
+        rows = f"{len(own):,} rows without times and there are {length:,} rounds"
+        raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
@@ -374,7 +368,6 @@ def _with_first_costs(table: Table, empty: Bools) -> tuple[Table, Bools]:
 
 
 def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
-    """Refuse gaps, or those that nothing can fill."""
     unfilled, why = {
         "refuse": (empty, reading.FILL),
         "last": (empty[:1], "no number comes before it"),
@@ -465,7 +458,7 @@ def read_graph(
     optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
-    format: reading.FileFormat = reading.PLAIN,
+    format: FileFormat = reading.PLAIN,
 ) -> Graph:
     r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
     or of networkx, or in a frame.
@@ -528,8 +521,8 @@ def read_graph(
         raise EmptyGraph(f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
-        name: np.tile([_number(edge, name, format, missing) for edge in kept], ways)
-        for name in numbers
+        key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
+        for key in numbers
     }
     for name in optional:
         own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
@@ -549,7 +542,7 @@ def read_graph(
     )
 
 
-def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | None) -> float:
+def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
@@ -558,7 +551,7 @@ def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | 
     return missing
 
 
-def _from_file(path: Path, format: reading.FileFormat) -> Edges:
+def _from_file(path: Path, format: FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
     if not reading.file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
@@ -575,10 +568,9 @@ def _from_file(path: Path, format: reading.FileFormat) -> Edges:
         raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
-        raise InvalidInput(
-            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
-            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
-        )
+        most = f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
+        size = path.stat().st_size >> 20
+        raise InvalidInput(f"{path} has {size} MB; GraphML and GML are read up to {most}.")
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

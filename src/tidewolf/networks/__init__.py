@@ -9,12 +9,5 @@ from tidewolf.networks.network_files import NetworkStream, from_files
 from tidewolf.networks.tunnels import Tunnel, Tunnels
 
 __all__ = [
-    "Cut",
-    "Demand",
-    "Network",
-    "NetworkStream",
-    "PathShare",
-    "Tunnel",
-    "Tunnels",
-    "from_files",
-]
+    "Cut", "Demand", "Network", "NetworkStream", "PathShare", "Tunnel", "Tunnels", "from_files",
+]  # fmt: skip

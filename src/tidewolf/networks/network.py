@@ -271,8 +271,7 @@ class Network(OnLinks):
         if len({self.source is None, self.target is None, self.commodities is not None}) > 1:
             raise InvalidInput("Give a network source and target, or else commodities.")
         if self.disjoint and self.paths != "k-shortest":
-            words = 'Link-disjoint paths are tunnels: give paths = "k-shortest", too.'
-            raise InvalidInput(words, setting="disjoint")
+            raise InvalidInput('Disjoint paths need paths = "k-shortest".', setting="disjoint")
         _ = self.K
 
     def __repr__(self) -> str:
@@ -284,9 +283,8 @@ class Network(OnLinks):
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
-        return arguments.all_different(
-            link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
-        )
+        rows = self._link_rows
+        return arguments.all_different(row.name or f"{row.tail} > {row.head}" for row in rows)
 
     @cached_property
     def capacities(self) -> Floats:
@@ -306,8 +304,7 @@ class Network(OnLinks):
         for source, target, volume, *_ in commodities:
             name = f"{source} > {target}"
             if name in found:
-                words = f"The commodity {name} is given twice; give it once, with all its demand."
-                raise InvalidInput(words, setting="commodities")
+                raise InvalidInput(f"Give {name} once, with all its demand.", setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -501,8 +498,7 @@ class Network(OnLinks):
     def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         if not len(limited):
-            words = "The largest utilisation needs a capacity of a link that is used: give one."
-            raise InvalidInput(words, setting="capacities")
+            raise InvalidInput("No link that is used has a capacity.", setting="capacities")
         for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
             found = f"{capacities[row, limited[link]]:g} for {self.link_names[limited[link]]}"
             words = f"Utilisation needs capacities above 0, not {found} in round {row + 1}"
@@ -596,7 +592,6 @@ class Network(OnLinks):
         ]
 
     def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
-        """The names of those links of a path that have others beside them."""
         return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
 
     @cached_property
@@ -637,8 +632,7 @@ class Network(OnLinks):
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
         sent = self._rows(demands, "demands")
         if len(sent) != rounds:
-            found = f"{rounds} rounds, not {len(sent)}"
-            raise WrongShape(f"demands must be of {found}.", setting="demands")
+            raise WrongShape(f"Give demands of {rounds} rounds.", setting="demands")
         return sent
 
     @cached_property
@@ -655,14 +649,12 @@ class Network(OnLinks):
                 for node in nodes:
                     node_number(node, numbers, f"The {end}", setting)
             if each.sources.keys() & each.targets.keys():
-                same = f"{each.name} starts and ends at the same node"
-                raise InvalidInput(f"The commodity {same}; leave it out.", setting=setting)
+                raise InvalidInput(f"{each.name} has the same node as both ends.", setting=setting)
         if self.paths == "away":
             return self._leading_away()
         if self.paths != "all":
             if not all(len(each.sources) == len(each.targets) == 1 for each in self.demands):
-                words = 'Tunnels have one source and one target: use paths = "all", or commodities.'
-                raise InvalidInput(words, setting="paths")
+                raise InvalidInput("Tunnels have one source and one target.", setting="paths")
             own = None if self.paths == "k-shortest" else self.paths
             tunnels = Tunnels(self._link_rows, self._pairs, self.k, self.disjoint, own)
             unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
@@ -677,7 +669,6 @@ class Network(OnLinks):
 
     @property
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:
-        """The first source and target of each commodity."""
         return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
 
     def _leading_away(self) -> _Choice:
@@ -753,7 +744,6 @@ def _numbers(given: Any, what: str) -> Floats:
 
 
 def _capacitated(links: Sequence[Link], demand: Demand, commodity: str = "") -> CapacitatedFlow:
-    """The flows of at most the whole demand on each link."""
     supplies = {**demand.sources, **{node: -share for node, share in demand.targets.items()}}
     return CapacitatedFlow.from_edges(links, supplies=supplies, upper=1.0, commodity=commodity)
 

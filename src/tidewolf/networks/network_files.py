@@ -68,7 +68,6 @@ class LinkColumns(NamedTuple):
         return tuple(link_name(link) if graph.both_ways or not at else at for at, link in named)
 
     def finder(self, setting: str) -> Finder:
-        """Nodes by name; an error is about this setting."""
         nodes = {str(node): node for link in self.graph.links for node in link}
 
         def find(called: Any, what: str) -> Hashable:
@@ -115,7 +114,6 @@ class LinkColumns(NamedTuple):
 
 
 def with_nodes(commodities: Iterable[Sequence[Any]], node: Finder) -> list[tuple[Any, ...]]:
-    """Commodities (source, target, ...) with their nodes found by name."""
     return [
         (node(source, f"the source of commodity {i}"), node(target, f"its target {i}"), *rest)
         for i, (source, target, *rest) in enumerate(commodities, start=1)
@@ -141,7 +139,6 @@ class NetworkFiles(NamedTuple):
         return self.of_numbers({key: order(key, tables[key], sources[key]) for key in tables})
 
     def in_order_of(self, name: str, table: Table, source: object) -> types.Floats:
-        """The numbers of a table in the order of links or commodities."""
         if name == "budgets":
             return one_column(table, source, name)
         places = self.places(name, table.columns, source)
@@ -169,8 +166,7 @@ class NetworkFiles(NamedTuple):
         limits: batch.Batch
         if self.objective == MAX_UTILIZATION:
             if "costs" in numbers:
-                words = "With the objective max-utilization there are no costs: leave them out."
-                raise InvalidInput(words, setting="costs")
+                raise InvalidInput("With max-utilization there are no costs.", setting="costs")
             losses = network._checked_utilization(capacities, sent)
             limits = batch.Unlimited(network.K.shape, rounds)
         else:
@@ -481,8 +477,6 @@ def _tunnel(
 def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelRow]:
     """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
     rows = read_records(path, ("path",), format=format)
-    if not rows:
-        raise InvalidInput(f"{path} has column names and no rows.")
     called = {name.lower(): name for name in reversed(rows[0].cells.header)}
     pair, name = (called.get(one, called.get(two)) for one, two in _TUNNEL_COLUMNS)
     if pair is None:
@@ -496,8 +490,6 @@ def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelR
 def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:
     """The rows (source, target, demand) of a file; without a column demand each is 1."""
     rows = read_records(path, ("source", "target"), format=format)
-    if not rows:
-        raise InvalidInput(f"{path} has column names and no rows.")
     header = rows[0].cells.header
     called = next((name for name in header if name.lower() == "demand"), None)
     if called is None and len(header) > 2:

@@ -128,8 +128,7 @@ class PathRows(settings.Check):
                 continue
             nodes = tuple(as_items(path, f"A path of {what}", such))
             if len(nodes) < 2 or len(set(nodes)) < len(nodes):
-                words = f"Each path of {what} passes two nodes or more, each once"
-                raise InvalidInput(f"{words}, not {shown(path)}.")
+                raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
             found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
         for name, count in Counter(path.name for path in found if path.name).items():
             if count > 1:
@@ -320,7 +319,6 @@ class Tunnels(OnLinks):
         return ways
 
     def _own_ways(self, paths: Iterable[Tunnel]) -> list[list[Tunnel]]:
-        """The given paths with their links, pair after pair."""
         first, ways = dict[Link, int](), {pair: list[Tunnel]() for pair in self.pairs}
         for i, link in enumerate(self.links):
             first.setdefault(link, i)
@@ -333,8 +331,7 @@ class Tunnels(OnLinks):
                     words = f"{called}: no link leads from {step[0]} to {step[1]}."
                     raise InvalidInput(words, setting="paths")
             if (pair := (path.nodes[0], path.nodes[-1])) not in ways:
-                words = f"{called} leads from {pair[0]} to {pair[1]}, no pair: leave it out."
-                raise InvalidInput(words, setting="paths")
+                raise InvalidInput(f"{called} joins no pair: leave it out.", setting="paths")
             ways[pair].append(self._tunnel(links, path.name))
         for source, target in (pair for pair, own in ways.items() if not own):
             raise InvalidInput(f"No path leads from {source} to {target}.", setting="paths")
@@ -346,7 +343,6 @@ class Tunnels(OnLinks):
 
 
 def _of_graph(graph: frames.Edges) -> list[LinkRow]:
-    """The edges of a graph, in their order; undirected ones both ways."""
     link_rows = []
     for edge in graph.edges:
         length, capacity = edge.get("length", "weight"), edge.get("capacity")

@@ -16,31 +16,10 @@ from tidewolf.problems.shares import gateway, portfolio, scheduling
 from tidewolf.problems.traffic import geant, pairs, routing, uunet, zoo
 
 __all__ = [
-    "Builder",
-    "FileFormat",
-    "Graph",
-    "Problem",
-    "Table",
-    "abilene",
-    "adversarial",
-    "carbon",
-    "completion",
-    "every",
-    "freeway",
-    "gateway",
-    "geant",
-    "meta",
-    "named",
-    "pairs",
-    "portfolio",
-    "read_graph",
-    "read_table",
-    "routing",
-    "scheduling",
-    "sdp",
-    "uunet",
-    "zoo",
-]
+    "Builder", "FileFormat", "Graph", "Problem", "Table", "abilene", "adversarial", "carbon",
+    "completion", "every", "freeway", "gateway", "geant", "meta", "named", "pairs", "portfolio",
+    "read_graph", "read_table", "routing", "scheduling", "sdp", "uunet", "zoo",
+]  # fmt: skip
 
 _GENERATED = (routing, sdp, completion, portfolio, scheduling, gateway, adversarial)
 _RECORDED = (abilene, freeway, carbon, geant, uunet, zoo, meta, pairs)

@@ -93,8 +93,7 @@ def adversarial(
     oracle.as_set(K, "An adversary")
     rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
-        sentence = "An adversary needs a set of two points or more; this one has one."
-        raise errors.InvalidInput(sentence, setting="K")
+        raise errors.InvalidInput("An adversary needs a set of two points or more.", setting="K")
 
     def rows(directions: types.Floats) -> types.Floats:
         """Their parts within the affine hull, of length 1."""
@@ -152,5 +151,4 @@ def _flat(point: object) -> types.Floats:
 
 
 def _point(K: ConvexSet, entries: types.Floats) -> types.Array:
-    """Entries as a point in the library and dtype of a set."""
     return like(entries.reshape(K.shape), K.center)

@@ -91,8 +91,7 @@ class Problem(values.Value):
         super().__post_init__()
         oracle.as_set(self.K, f"The problem {self.name}")
         if not isinstance(self.stream, batch.Stream):
-            sentence = f"The problem {self.name} needs a Stream, not {shown(self.stream)}."
-            raise WrongType(sentence, setting="stream")
+            raise WrongType(f"Give a Stream, not {shown(self.stream)}.", setting="stream")
         if self.stream.shape != self.K.shape:
             shapes = f"shape {self.stream.shape}, and its set has points of shape {self.K.shape}"
             raise WrongShape(f"The stream of {self.name} takes {shapes}.", setting="stream")
@@ -158,17 +157,11 @@ VARIABLE = "TIDEWOLF_DATA"
 # What generators make is known again by their settings, seed and this number: raise it with any
 # change of what one of them makes.
 GENERATOR_VERSION = 1
-_ZOO = "zoo_edges.csv.gz"
 # The file that each recorded problem is read from.
 RECORDS = {
-    "abilene": "abilene_hourly.npz",
-    "carbon": "carbon_ci_u16.npz",
-    "freeway": "losloop_u8.npz",
-    "geant": _ZOO,
-    "meta": "meta_pod_a.npz",
-    "uunet": _ZOO,
-    "zoo": _ZOO,
-}
+    "abilene": "abilene_hourly.npz", "carbon": "carbon_ci_u16.npz", "freeway": "losloop_u8.npz",
+    "meta": "meta_pod_a.npz", **dict.fromkeys(("geant", "uunet", "zoo"), "zoo_edges.csv.gz"),
+}  # fmt: skip
 
 
 def data_folder() -> Path:
@@ -196,7 +189,6 @@ def origin(problem: str) -> str:
 
 @contextmanager
 def reading(file: str) -> Iterator[Path]:
-    """The path of a file of the data folder, for a block that reads it."""
     path = record(file)
     try:
         yield path
@@ -217,6 +209,5 @@ def first_rounds(problem: str, rounds: int | None, *names: str) -> tuple[slice, 
     arrays = recorded(RECORDS[problem], *names)
     length = len(arrays[0])
     if rounds is not None and rounds > length:
-        fewer = f"{length} rounds, fewer than {rounds}"
-        raise InvalidInput(f"The record of {problem} has {fewer}.", setting="rounds")
+        raise InvalidInput(f"The record of {problem} has {length} rounds.", setting="rounds")
     return slice(0, length if rounds is None else rounds), arrays

@@ -106,15 +106,12 @@ def abilene(
 
     kept = graph_tools.away(links, source=source, target=target, lengths=ospf)
     ospf, cap, load = ospf[kept], cap[kept], load[:, kept]
+    arcs, costs = [links[i] for i in kept], ospf / 1000 * (1 + 10 * load / cap)
     return traffic.flow_problem(
-        "abilene",
-        [links[i] for i in kept],
-        (source, target),
-        ospf / 1000 * (1 + 10 * load / cap),
-        (share * cap - load) / DEMAND,
-        "One flow from Los Angeles to Washington across Abilene beside measured traffic, links "
-        f"filled to {share:g} of their speed.",
-        24,
+        *("abilene", arcs, (source, target), costs, (share * cap - load) / DEMAND),
+        title="One flow from Los Angeles to Washington across Abilene beside measured traffic, "
+        f"links filled to {share:g} of their speed.",
+        period=24,
     )
 
 
@@ -153,15 +150,12 @@ def freeway(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Probl
     arcs, miles = [links[i] for i in kept], miles[kept]
     tails, heads = np.array(arcs).T
     speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2
+    capacities = np.minimum(1, speed[taken] / np.percentile(speed, 85, axis=0))
     return traffic.flow_problem(
-        "freeway",
-        arcs,
-        (source, target),
-        60 * miles / speed[taken],
-        np.minimum(1, speed[taken] / np.percentile(speed, 85, axis=0)),
-        f"One stream of cars from detector {source} to detector {target} of the Los Angeles "
+        *("freeway", arcs, (source, target), 60 * miles / speed[taken], capacities),
+        title=f"One stream of cars from detector {source} to detector {target} of the Los Angeles "
         "freeways, thinner where traffic is slow.",
-        288,
+        period=288,
     )
 
 

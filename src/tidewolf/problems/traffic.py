@@ -111,19 +111,11 @@ def both_ways(cables: Sequence[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def flow_problem(
-    name: str,
-    arcs: Sequence[Link],
-    ends: Link,
-    costs: Floats,
-    capacities: Floats,
-    title: str,
-    period: int,
-    **more: Any,
+    name: str, arcs: Sequence[Link], ends: Link, costs: Floats, capacities: Floats, **about: Any
 ) -> base.Problem:
-    """One flow between the ends, on arcs with a cost and a capacity per round."""
     K = flows.FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
     stream = batch.Stream(Linear(costs), Capacity(capacities))
-    return base.Problem(name, K, stream, title, K.names, period, **more)
+    return base.Problem(name, K, stream, labels=K.names, **about)
 
 
 def loads(links: Sequence[Link], lengths: Lengths, nodes: Nodes, traffic: Floats) -> Floats:
@@ -157,9 +149,7 @@ def gravity(links: Sequence[Link], lengths: Lengths, nodes: Nodes, pull: Floats)
     return np.ascontiguousarray(load.T)
 
 
-def spread(
-    arcs: Sequence[Link], lengths: Lengths, source: Any, target: Any, scale: float
-) -> Floats:
+def spread(arcs: Sequence[Any], lengths: Lengths, source: Any, target: Any, scale: float) -> Floats:
     """Dial's split (1971) of a unit flow over links that lead away: a path of length l gets a share
     proportional to exp(-l / scale).
     """
@@ -254,22 +244,18 @@ def routing(
     km, speed = km[kept], speed[kept]
     guaranteed = spread(arcs, km, SOURCE, TARGET, SCALE["routing"]) + MARGIN
     load = np.minimum(load, FILL * speed - DEMAND * guaranteed)
+    costs, usable = km / 1000 * (1 + CONGESTION * load / speed), FILL * speed
+    usable = usable if feasible else usable * outage(rounds, arcs)
     return flow_problem(
-        "routing",
-        arcs,
-        (SOURCE, TARGET),
-        km / 1000 * (1 + CONGESTION * load / speed),
-        np.maximum(0, (FILL * speed if feasible else FILL * speed * outage(rounds, arcs)) - load)
-        / DEMAND,
-        f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
+        *("routing", arcs, (SOURCE, TARGET), costs, np.maximum(0, usable - load) / DEMAND),
+        title=f"One flow from {SOURCE} to {TARGET} across the NSFNET backbone beside diurnal "
         f"traffic{'' if feasible else ' and weekly outages'}.",
-        DAY,
+        period=DAY,
         node_places={site: (east, north) for site, (north, east, *_) in SITES.items()},
     )
 
 
 def kilometres(here: str, there: str) -> float:
-    """The length of the great circle between two sites (haversine)."""
     (north, east), (north2, east2) = (map(math.radians, SITES[site][:2]) for site in (here, there))
     h = (
         math.sin((north2 - north) / 2) ** 2
@@ -414,8 +400,7 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
     weights = np.exp(WEIGHT * rng.standard_normal(len(nodes)))
     source, target, paths = ends(links, lengths, nodes)
     if paths < 2:
-        single = f"The network {network} has a single path between any two nodes"
-        raise errors.InvalidInput(f"{single}, so there is nothing to decide; take another.")
+        raise errors.InvalidInput(f"{network} has one path between any two nodes; take another.")
 
     kept = graph_tools.away(links, source=source, target=target, lengths=lengths)
     arcs, length = [links[i] for i in kept], lengths[kept]
@@ -429,27 +414,21 @@ def _flow(name: str, rounds: int | None, seed: int, network: str) -> base.Proble
     guaranteed = spread(arcs, length, source, target, SCALE["zoo"]) + MARGIN
     speed = 2 ** (np.ceil(2 * np.log2((unit * busiest + guaranteed) / FILL)) / 2)
     load = np.minimum(unit * load, FILL * speed - guaranteed)
+    costs = length * (1 + CONGESTION * load / speed)
     return flow_problem(
-        name,
-        arcs,
-        (source, target),
-        length * (1 + CONGESTION * load / speed),
-        FILL * speed - load,
-        f"One flow from node {source} to node {target} of {network} in the Topology Zoo beside "
-        "generated diurnal traffic.",
-        DAY,
+        *(name, arcs, (source, target), costs, FILL * speed - load),
+        title=f"One flow from node {source} to node {target} of {network} in the Topology Zoo "
+        "beside generated diurnal traffic.",
+        period=DAY,
     )
 
 
 def cables_of(network: str) -> list[tuple[int, int]]:
-    """The pairs of nodes that some link joins, each once."""
     with base.reading(base.RECORDS["zoo"]) as path, gzip.open(path, "rt", newline="") as file:
         rows = [(row["net"], int(row["u"]), int(row["v"])) for row in csv.DictReader(file)]
-    names = {name for name, _, _ in rows}
-    if not arguments.is_text(network, *names):
-        there = f"{path}; it has {len(names)}, such as Geant2012, Uunet and Dfn"
-        sentence = f"There is no network called {arguments.shown(network)} in {there}."
-        raise errors.InvalidInput(sentence, setting="network")
+    if not arguments.is_text(network, *{name for name, _, _ in rows}):
+        there = f"{arguments.shown(network)} in {path}; there are Geant2012, Uunet, Dfn, ..."
+        raise errors.InvalidInput(f"There is no network called {there}", setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
     if not joined:
         raise errors.InvalidInput(f"The network {network} has no link between two nodes.")
@@ -530,9 +509,8 @@ def pairs(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem
     sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
     most = weights[sources] * weights[targets]
     noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
-    demands = (
-        np.exp(NOISE["pairs"] * noise) / most.mean()
-    )  # rounds stay in rows, which add up alike
+    # rounds stay in rows, which add up alike
+    demands = np.exp(NOISE["pairs"] * noise) / most.mean()
     demands *= pull[:, sources] * pull[:, targets]
 
     guaranteed = spread_all(K, lengths)

@@ -22,7 +22,7 @@ from tidewolf.report.rendering import HUES, Cell, RunStyle, table, title_of
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.experiments.sweep import Sweep, SweepGroup, SweepLine
+    from tidewolf.experiments.compare import Sweep, SweepGroup, SweepLine
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
@@ -164,7 +164,7 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
-    from tidewolf.experiments.sweep import LINE_COLUMNS
+    from tidewolf.experiments.compare import LINE_COLUMNS
 
     learners = dict.fromkeys(line.learner for line in group.lines)
     styles = {name: RunStyle(name, i % HUES) for i, name in enumerate(learners)}
