@@ -295,8 +295,8 @@ class Traffic:
         self.registry = CollectorRegistry(auto_describe=False)
         common: dict[str, Any] = {"namespace": "tidewolf", "registry": self.registry}
         Gauge("ready", "Whether requests are taken.", **common).set_function(lambda: self.ready)
-        flight = Gauge("requests_in_flight", "Requests in flight.", **common)
-        flight.set_function(lambda: self.in_flight)
+        more = Gauge("requests_in_flight", "Requests in flight.", **common)
+        more.set_function(lambda: self.in_flight)
         about = "Requests refused before they were read."
         self.refused = Counter("requests_refused", about, ["reason"], **common)
         for reason in REASONS:
@@ -569,8 +569,8 @@ def loads(raw: bytes) -> Any:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        detail = f"The body is no JSON: {error.msg} at character {error.pos + 1}."
-        raise InvalidInput(detail) from None
+        where = f"{error.msg} at character {error.pos + 1}"
+        raise InvalidInput(f"The body is no JSON: {where}.") from None
     keys, depth, level = 0, 0, [found]
     while {dict, list} & {*map(type, level)}:  # one level after the other
         objects = [one for one in level if type(one) is dict]

@@ -289,8 +289,8 @@ class Sessions:
                 found.append(hosted.observe(m.Observation.read(item)))
                 del found[-1]["rounds"]
         except (InvalidInput, errors.NotSupported) as error:
-            refusal = problem(status_of(error), str(error), title=type(error).__name__)
-            found.append({"error": refusal})
+            name, status = type(error).__name__, status_of(error)
+            found.append({"error": problem(status, str(error), title=name)})
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
