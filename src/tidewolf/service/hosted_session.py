@@ -161,7 +161,7 @@ class Note(NamedTuple):
             if key not in _BESIDE and value != self._field_defaults[key]
         }
         points = self.decision, self.proposal
-        text["arrays"] = sum(1 << i for i, x in enumerate(points) if x is not None)
+        text["arrays"] = (points[0] is not None) + 2 * (points[1] is not None)
         parts = [x.astype(_NUMBER).tobytes() for x in points if x is not None]
         note = b"".join((orjson.dumps(text), b"\n", *parts))
         return Round(number + 1, self.at, self.cost, self.violation, note)
