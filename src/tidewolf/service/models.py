@@ -510,9 +510,9 @@ class Description(models.Described, Request):
     @property
     def learner(self) -> keys.Choice:
         chosen: keys.Choice = experiment.USUAL if self.learners is None else self.learners[0]
-        if self.caution is None or "caution" not in keys.learner_keys(chosen.name):
-            return chosen
-        return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+        if self.caution is not None and "caution" in keys.learner_keys(chosen.name):
+            return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+        return chosen
 
     def build(self) -> Built:
         """The set, the reader and the learner: the same ones each time, bit for bit.

@@ -506,14 +506,13 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
     match body:
         case m.ModeChange():
             return _set_mode(hosted, body)
-        case m.Pin():
-            pin = _member(hosted, body.decision, "The decision to pin")
-            _set(hosted, hosted.settings.changed(pin=pin))
-            return "unpin" if pin is None else "pin"
         case m.Rollback():
             return _roll_back(hosted, body.round - 1)
         case m.Migration():
             return _migrate(hosted, body)
+    pin = _member(hosted, body.decision, "The decision to pin")
+    _set(hosted, hosted.settings.changed(pin=pin))
+    return "unpin" if pin is None else "pin"
 
 
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
