@@ -79,8 +79,7 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     import uvicorn
 
     from tidewolf.service.app import App
-    from tidewolf.service.connections import Server, careful_protocol
-    from tidewolf.service.requests import Limits, Tokens, Traffic
+    from tidewolf.service.requests import Limits, Server, Tokens, Traffic, careful_protocol
     from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore

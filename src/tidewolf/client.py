@@ -255,12 +255,7 @@ class Client:
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
-            advice = dict(advice)
-            for name, x in advice.items():
-                if isinstance(x, Mapping) or frames.is_table(x):
-                    names, shape = self._entries
-                    what = f"The advice {shown(name)}"
-                    advice[name] = frames.in_order(x, names, what, shape, gaps=True)
+            advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
             body["round"] = arrays.as_count(round, "The round", least=0) + 1
@@ -494,6 +489,12 @@ class Client:
     def _keep_entries(self, answer: Mapping[str, Any]) -> tuple[tuple[str, ...], Shape]:
         self._known_entries = found = tuple(answer["names"]), tuple(answer["shape"])
         return found
+
+    def _in_order(self, x: Any, name: Any) -> Any:
+        if not (isinstance(x, Mapping) or frames.is_table(x)):
+            return x
+        names, shape = self._entries
+        return frames.in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""

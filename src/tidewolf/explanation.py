@@ -485,9 +485,9 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
 
 
 def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
-    if learner.needs is not Bandit or not 1 < (k := given.rounds) <= learner.rounds_left(state):
-        return x
-    return capabilities.acts(learner, state, k)[k - 1, ...]
+    k = given.rounds
+    explores = learner.needs is Bandit and 1 < k <= learner.rounds_left(state)
+    return capabilities.acts(learner, state, k)[k - 1, ...] if explores else x
 
 
 # Entries below this share of the largest are counted, not named.
@@ -572,7 +572,7 @@ class LastRound:
     def values(self, x: Array | None) -> tuple[float | None, ...]:
         if self.loss is None and self.feedback is not None and x is self.feedback.x:
             return self.observed
-        return tuple(_value(batch, x) for batch in (self.loss, self.constraint))
+        return _value(self.loss, x), _value(self.constraint, x)
 
     def outlook(self, x: Array, before: Array | None) -> Outlook | None:
         if self.feedback is None:

@@ -207,14 +207,14 @@ class Past:
         past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._pairs(now)
         for i, (step, then) in enumerate(made):
             if step.number < number <= then.number:
-                events = _until(number, step)
+                events, then = _until(number, step), then._replace(events=(), feedback=None)
                 if len(events) < len(step.events):
                     step = then = step._replace(events=events, feedback=None)
                 elif number < then.number:
                     break  # it was observed together with the rounds before it
                 past.came, past._last, past._feedback = self.came, self._last, self._feedback
                 past._steps = deque([*(own for own, _ in made[:i]), step])
-                return past, then._replace(feedback=None)
+                return past, then
         return past, None
 
     def migrated(self, new: base.Learner[Any], now: Step) -> Past:

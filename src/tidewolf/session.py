@@ -472,8 +472,7 @@ class Session(Generic[S]):
         try:
             data = checkpoint.read(as_path(path, "The path of a session"))
             state = learner.load(data, source=str(path))
-            info_ids, contents = checkpoint.session_of(data)
-            session._keeper = Memory(learner, state, info_ids, contents)
+            session._keeper = Memory(learner, state, *checkpoint.session_of(data))
             session._past = Past(learner, late.next_round(state))
         except OSError as error:
             raise errors.CheckpointError(f"{path} cannot be read: {error.strerror}.") from error
@@ -507,11 +506,11 @@ class Session(Generic[S]):
     def state(self) -> S:
         """All that the learner remembers; a value to keep, or to branch another session from."""
         now = self._now
-        if not capabilities.is_committed(self._keeper.learner, now):
-            with self._turn, SILENCE:
-                self._ask(lambda: self._commit_next(None, self._advisers.until()))
-            now = self._now
-        return now
+        if capabilities.is_committed(self._keeper.learner, now):
+            return now
+        with self._turn, SILENCE:
+            self._ask(lambda: self._commit_next(None, self._advisers.until()))
+        return self._now
 
     @property
     def rounds(self) -> int:
@@ -690,9 +689,8 @@ class Session(Generic[S]):
                 _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
-            expired = self._expired_in_words()
-            past, now = self._past_of(number), self._place
-            return explanation.explained(self.learner, past, now, number, names, skipped, expired)
+            known = self._past_of(number), self._place, number, names, skipped
+            return explanation.explained(self.learner, *known, self._expired_in_words())
 
     def _past_of(self, number: int) -> Past:
         past, journal, steps = self._past, self._journal, list[Any]()
@@ -802,9 +800,8 @@ class Session(Generic[S]):
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
             if number - upcoming > MOST_AHEAD:
-                raise errors.InvalidInput(
-                    f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}."
-                )
+                most = f"more than {MOST_AHEAD} rounds after the next"
+                raise errors.InvalidInput(f"Round {number} is {most}, {upcoming}.")
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -840,9 +837,8 @@ class Session(Generic[S]):
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
-            raise errors.OtherContent(
-                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
-            )
+            words = f"Round {number} was decided {when} known"
+            raise errors.OtherContent(f"{words}; rollback({number}) to decide it again.")
 
     def _over(self, number: int) -> str:
         if self._keeper.content_of(number) == EXPIRED:
@@ -854,11 +850,8 @@ class Session(Generic[S]):
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
         if not bool(is_same.all()):
-            number = late.next_round(state)
-            raise errors.OtherContent(
-                f"Round {number} was decided before this was known, which changes the decision. "
-                f"To decide it again, rollback({number}) first."
-            )
+            words = f"Round {late.next_round(state)} was decided before this was known"
+            raise errors.OtherContent(f"{words}, which changes it: rollback to decide it again.")
 
     def observe(
         self,
@@ -990,9 +983,8 @@ class Session(Generic[S]):
                 at = current_round(self._progress) if number is None else number
                 seen = observation.charged(learner, self.state, seen, spend, at)
             if played is not None:
-                played = as_own(
-                    observation.point(learner, played, "What was played"), "What was played"
-                )
+                what = "What was played"
+                played = as_own(observation.point(learner, played, what), what)
             with SILENCE:
                 self._observe(number, seen, played, last, before)
 
@@ -1079,9 +1071,8 @@ class Session(Generic[S]):
             if bool((played == x).all()):
                 played = None
         reads = self.state if own is not None and learner.needs is Bandit else before
-        arrival = observation.arrival(
-            learner, reads, number, seen, x, played, bool(pending), self._asked, last
-        )
+        given = number, seen, x, played, bool(pending), self._asked, last
+        arrival = observation.arrival(learner, reads, *given)
         events: list[Event] = []
         if own is None and pending:
             events = deciding(before, number, None, self.expire_after)
@@ -1097,9 +1088,8 @@ class Session(Generic[S]):
 
     def _require_same_content(self, number: int, content: str | None) -> None:
         if number >= late.next_round(self._now):
-            raise errors.InvalidInput(
-                f"Round {number} was not decided yet: call play(round={number}) first."
-            )
+            words = f"Round {number} was not decided yet"
+            raise errors.InvalidInput(f"{words}: call play(round={number}) first.")
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

@@ -6,7 +6,8 @@ A request is acknowledged once it is on disk. Rounds count from 1, as in request
 
 one request
     app.py              the checks that every request passes, every resource with its models
-    requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457)
+    requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457);
+                        uvicorn's connections, with limits on time, size and number
     models.py           bodies and answers, which are the OpenAPI schema; what a session is made of,
                         and how it is operated; compiles what sessions need before their first round
     sessions.py         all sessions by name: opened at first use, closed when they fail; what
@@ -15,7 +16,6 @@ one request
 
 the process
     server.py           how it starts and how it ends
-    connections.py      uvicorn's connections, with limits on time, size and number
 
 to look at
     pages.py            HTML, and metrics for Prometheus

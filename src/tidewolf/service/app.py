@@ -171,9 +171,8 @@ class App(FastAPI):
         routes = (each for each in self.routes if isinstance(each, Route))
         there = [each for each in routes if each.matches(scope)[0] is not Match.NONE]
         if there:
-            allowed = ", ".join(sorted({method for each in there for method in each.methods or ()}))
-            detail = f"{there[0].path} has {allowed}, not {scope['method']}."
-            return Refused(405, detail, allow=allowed)
+            known = ", ".join(sorted({method for each in there for method in each.methods or ()}))
+            return Refused(405, f"{there[0].path} has {known}, not {scope['method']}.", allow=known)
         last = scope["path"].rpartition("/")[2]
         near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
         return Refused(404, f"There is nothing at this address; /docs lists what exists.{near}")
@@ -186,8 +185,7 @@ class App(FastAPI):
             headers = dict(scope["headers"])
             for one in (b"authorization", b"host"):
                 if [name for name, _ in scope["headers"]].count(one) > 1:
-                    words = f"The request has two {one.decode().title()} headers: send one."
-                    raise Refused(400, words)
+                    raise Refused(400, f"The header {one.decode().title()} comes twice: send one.")
             self._require_own_site(scope["method"], headers)
             refused = "token"
             scope[CALLER] = caller = self._caller(path, headers)
@@ -366,8 +364,8 @@ def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
     """Observe per round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
     if "observations" in call.service.quotas.rates:
-        amount = len(getattr(found, "observations", "1"))
-        call.service.quotas.take("observations", call.caller.who, amount)
+        count = len(getattr(found, "observations", "1"))
+        call.service.quotas.take("observations", call.caller.who, count)
     return call.service.sessions.observe(name, found)
 
 

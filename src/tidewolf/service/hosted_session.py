@@ -160,7 +160,7 @@ class Note(NamedTuple):
             if key not in _BESIDE and value != self._field_defaults[key]
         }
         points = self.decision, self.proposal
-        text["arrays"] = sum(1 << i for i, x in enumerate(points) if x is not None)
+        text["arrays"] = (points[0] is not None) + 2 * (points[1] is not None)
         parts = [x.astype(_NUMBER).tobytes() for x in points if x is not None]
         note = b"".join((orjson.dumps(text), b"\n", *parts))
         return Round(number + 1, self.at, self.cost, self.violation, note)
@@ -552,8 +552,7 @@ class HostedSession:
         reason = f"Decided by {settings.learner} after {rounds:,} round{'s' * (rounds != 1)}."
         learner = Candidate("learner", own, failure or reason)
         found, fell = wanted or learner, False
-        is_known = wanted is None or wanted.point is not None
-        if is_known and (wanted or failure or out is not None):
+        if (wanted.point is not None) if wanted else (failure or out is not None):
             last = Candidate("last", self.last_before(number), "There is no decision before.")
             candidates = [wanted, learner, last, static(settings, self.K)]
             found, fell = first_playable(filter(None, candidates), out, self.entries.names)
@@ -689,8 +688,7 @@ class HostedSession:
         if note is not None and (is_older or self._is_valid(number, note)):
             return note
         wanted = None if is_older else override(self.settings)
-        own = self._own(number) if is_played or wanted is not None else None
-        return self._chosen(number, wanted, own)
+        return self._chosen(number, wanted, self._own(number) if is_played or wanted else None)
 
     def trim(self) -> None:
         while len(self.recent) > self._kept:

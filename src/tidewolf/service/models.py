@@ -86,6 +86,12 @@ Most = Annotated[int, Field(ge=1, le=MOST, description="How many to list."), Dig
 Mode = Literal["live", "shadow", "frozen"]
 Source = Literal["learner", "last", "static", "pinned", "incumbent"]
 ByName = dict[str, float]
+# Numbers of entries, which the session checks.
+Entries = list[Any] | dict[str, Any]
+
+
+def optional(about: str, **more: Any) -> Any:
+    return Field(None, description=about, **more)
 
 
 def example(**keys: Any) -> ConfigDict:
@@ -132,12 +138,12 @@ class DecisionRequest(Request):
 
     model_config = example(round=2, unavailable=["entry 2"])
     round: Round | None = None
-    time: str | int | float | None = Field(None, description="When the round is.")
-    context: Any = Field(None, description="What kind of round it is, as the learner asks.")
-    advice: dict[str, Numbers] | None = Field(None, description="Points of others, by name.")
-    unavailable: list[str | int] | None = Field(None, description="Entries that are out.")
-    deadline: Annotated[float, Field(ge=0.0, le=1e9)] | None = Field(
-        None, description="How long it may take. Unit: seconds."
+    time: str | int | float | None = optional("When the round is.")
+    context: Any = optional("What kind of round it is, as the learner asks.")
+    advice: dict[str, Numbers] | None = optional("Points of others, by name.")
+    unavailable: list[str | int] | None = optional("Entries that are out.")
+    deadline: Annotated[float, Field(ge=0.0, le=1e9)] | None = optional(
+        "How long it may take. Unit: seconds."
     )
 
 
@@ -150,7 +156,7 @@ class Observation(Request):
 
     model_config = example(round=1, costs=[1.0, 0.2, 0.5], capacities=[0.6, 0.6, 0.6])
     round: Round | None = None
-    time: str | int | float | None = Field(None, description="When the round was.")
+    time: str | int | float | None = optional("When the round was.")
     costs: Numbers = None
     capacities: Numbers = None
     demands: OneOrMore = None
@@ -187,9 +193,7 @@ class Migration(Request):
     model_config = example(learners=[{"name": "LyapunovDescent"}], why="Less to compute.")
     set: dict[str, Any] | None = None
     learners: models.One[str | dict[str, Any]] | None = None
-    fallback: list[Any] | dict[str, Any] | None = Field(
-        None, description="The static point; null: the center."
-    )
+    fallback: Entries | None = optional("The static point; null: the center.")
     why: Why | None = None
 
 
@@ -198,7 +202,7 @@ class ModeChange(Request):
 
     model_config = example(mode="shadow", incumbent=[0.2, 0.3, 0.5], why="First week.")
     mode: Mode
-    incumbent: Numbers = Field(None, description="The point that is played in shadow mode.")
+    incumbent: Numbers = optional("The point that is played in shadow mode.")
     why: Why | None = None
 
 
@@ -448,35 +452,23 @@ class Description(models.Described, Request):
     )
     format: Annotated[int, Field(ge=1, le=keys.FILE_FORMAT)] | None = None
     set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
-    names: list[Annotated[str, Field(min_length=1)]] | None = Field(
-        None, description="Names of the entries, in order."
-    )
+    names: list[Annotated[str, Field(min_length=1)]] | None = optional("Names of entries in order.")
     stream: Objective = Field(
         Objective(), description="As [stream] of an experiment file: the objective of a network."
     )
-    learners: models.One[models.Learner] | None = Field(
-        None, description="Who decides; Ensemble by default."
+    learners: models.One[models.Learner] | None = optional("Who decides; Ensemble by default.")
+    seeds: models.Seed | models.One[models.Seed] | None = optional("The seed of everything random.")
+    caution: models.Positive | models.One[models.Positive] | None = optional(
+        "How careful.", validation_alias=pydantic.AliasChoices("caution", "cautions")
     )
-    seeds: models.Seed | models.One[models.Seed] | None = Field(
-        None, description="The seed of everything random."
+    expire_after: models.Count | None = optional("Rounds after which a decision is not pending.")
+    deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = optional(
+        "How long a decision may take. Unit: seconds."
     )
-    caution: models.Positive | models.One[models.Positive] | None = Field(
-        None,
-        validation_alias=pydantic.AliasChoices("caution", "cautions"),
-        description="How careful.",
+    stale_after: models.Positive | None = optional(
+        "When feedback counts as missing. Unit: seconds."
     )
-    expire_after: models.Count | None = Field(
-        None, description="Rounds after which a decision is no longer pending."
-    )
-    deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = Field(
-        None, description="How long a decision may take. Unit: seconds."
-    )
-    stale_after: models.Positive | None = Field(
-        None, description="When missing feedback is an alarm. Unit: seconds."
-    )
-    fallback: list[Any] | dict[str, Any] | None = Field(
-        None, description="The point if all else fails: numbers by name, or a list."
-    )
+    fallback: Entries | None = optional("The point if all else fails: numbers by name, or a list.")
     why: Why | None = None
     _canonical: str = pydantic.PrivateAttr("")
 
@@ -518,9 +510,9 @@ class Description(models.Described, Request):
     @property
     def learner(self) -> keys.Choice:
         chosen: keys.Choice = experiment.USUAL if self.learners is None else self.learners[0]
-        if self.caution is None or "caution" not in keys.learner_keys(chosen.name):
-            return chosen
-        return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+        if self.caution is not None and "caution" in keys.learner_keys(chosen.name):
+            return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+        return chosen
 
     def build(self) -> Built:
         """The set, the reader and the learner: the same ones each time, bit for bit.

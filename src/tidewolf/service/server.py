@@ -145,11 +145,11 @@ def serve(
 def _run(app: App, listener: socket.socket, address: str) -> bool:
     import uvicorn
 
-    from tidewolf.service import connections, models
+    from tidewolf.service import models, requests
 
     config = uvicorn.Config(
         app,
-        http=connections.careful_protocol(most=_connections(connections.MOST)),
+        http=requests.careful_protocol(most=_connections(requests.MOST_CONNECTIONS)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -162,7 +162,7 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
     )
     _prepare_process()
     warm = partial(models.warm_store, app.sessions.store)
-    connections.Server(config, app.traffic, address, warm).run([listener])
+    requests.Server(config, app.traffic, address, warm).run([listener])
     for pool in (app.quick, app.slow):
         pool.shutdown(wait=False, cancel_futures=True)
     return ended(GRACE, app.POOL)

@@ -249,15 +249,12 @@ class Sessions:
         return Reply(200, {"sessions": listed})
 
     def delete(self, name: str, why: str, caller: Caller) -> Reply:
-        place = self._acquire(name)
-        try:
+        with self._locked(name) as place:
             with self.store.transaction(name) as transaction:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
                 self._let_go(name, place)
             ended(transaction.future).result()  # no request finds it half deleted
-        finally:
-            place.lock.release()
         return Reply(200, {"name": name, "deleted": True})
 
     # --- decisions and observations ---------------------------------------------------------------
@@ -289,8 +286,8 @@ class Sessions:
                 found.append(hosted.observe(m.Observation.read(item)))
                 del found[-1]["rounds"]
         except (InvalidInput, errors.NotSupported) as error:
-            refusal = problem(status_of(error), str(error), title=type(error).__name__)
-            found.append({"error": refusal})
+            name, status = type(error).__name__, status_of(error)
+            found.append({"error": problem(status, str(error), title=name)})
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
@@ -411,27 +408,28 @@ class Sessions:
         with self._mutex:
             names = list(self._opened)
         for name in names:
-            with suppress(TidewolfError):
-                place = self._acquire(name)
+            with suppress(TidewolfError), self._locked(name) as place:
                 self._let_go(name, place)
-                place.lock.release()
 
-    def _acquire(self, name: str) -> _Place:
+    @contextmanager
+    def _locked(self, name: str) -> Iterator[_Place]:
         with self._mutex:
             place = self._places.get(name) or self._places.setdefault(name, _Place())
             if name in self._opened:
                 self._opened.move_to_end(name)
         if not place.lock.acquire(timeout=self.limits.wait):
             raise errors.Overloaded(f"The session {name} is busy with others: try again later.")
-        return place
+        try:
+            yield place
+        finally:
+            place.lock.release()
 
     @contextmanager
     def _held(self, name: str, *, looks: bool = False) -> Iterator[HostedSession]:
         """A session, opened and locked; let go of if the disk fails it. `looks`: as it is on disk
         is enough if nothing can be written.
         """
-        place = self._acquire(name)
-        try:
+        with self._locked(name) as place:
             hosted = place.hosted
             if hosted is None or hosted.lost or not self.store.holds(name):
                 hosted = self._open(name, place, looks)
@@ -444,8 +442,6 @@ class Sessions:
                 if fails or not self.store.holds(name):  # refused after it had written
                     self._let_go(name, place)
                 raise
-        finally:
-            place.lock.release()
 
     def _info(self, name: str) -> SessionInfo:
         if (info := self.store.info(name)) is None:
@@ -506,14 +502,13 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
     match body:
         case m.ModeChange():
             return _set_mode(hosted, body)
-        case m.Pin():
-            pin = _member(hosted, body.decision, "The decision to pin")
-            _set(hosted, hosted.settings.changed(pin=pin))
-            return "unpin" if pin is None else "pin"
         case m.Rollback():
             return _roll_back(hosted, body.round - 1)
         case m.Migration():
             return _migrate(hosted, body)
+    pin = _member(hosted, body.decision, "The decision to pin")
+    _set(hosted, hosted.settings.changed(pin=pin))
+    return "unpin" if pin is None else "pin"
 
 
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:

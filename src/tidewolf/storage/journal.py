@@ -192,13 +192,10 @@ class Journal(Generic[S]):
         number = next_round(place.state)
         data, event = stored(event, self.learner.K)
         state = stepped(self.learner, place.state, event)
-        match event:
-            case Observe(arrival):
-                number = arrival.round
-            case Expire(number):
-                pass
-            case Decide():
-                data = checkpoint.packed(waiting(state)[-1].x)
+        if isinstance(event, Decide):
+            data = checkpoint.packed(waiting(state)[-1].x)
+        elif not isinstance(event, SetInfo):
+            number = event.arrival.round if isinstance(event, Observe) else event.round
         row = Row(place.last + 1, KINDS[type(event)], number + 1, self._epoch, data)
         return place.after(row, event, state), row
 

@@ -461,9 +461,8 @@ def is_gone(db: database.Database, name: str) -> bool:
     """
     own = (number_of(name),)
     db.execute("DELETE FROM servers WHERE id = ? AND until <= clock_timestamp()", own)
-    if not db.rows("SELECT 1 FROM servers WHERE id = ?", own):
-        return True
-    return bool(db.rows("SELECT pg_try_advisory_xact_lock_shared(?)", own)[0][0])
+    is_there = bool(db.rows("SELECT 1 FROM servers WHERE id = ?", own))
+    return not is_there or bool(db.rows("SELECT pg_try_advisory_xact_lock_shared(?)", own)[0][0])
 
 
 @final

@@ -47,7 +47,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
@@ -254,12 +254,9 @@ class Folder:
     @contextmanager
     def reading(self) -> Iterator[database.Database]:
         """As it is at this moment, whatever is written meanwhile."""
-        db = database.SQLite(self.path, "rw")
-        try:
+        with closing(database.SQLite(self.path, "rw")) as db:
             db.execute("BEGIN")
             yield db
-        finally:
-            db.close()
 
     def close(self) -> None:
         for connection in (self.reader, self.writer, self._lock):
@@ -718,8 +715,7 @@ class SessionHandle:
         return checked
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
-        tables = Tables(self._backing.writer, self.number)
-        future = self._store._queue(self._name, lambda _: do(tables))
+        future = self._store._queue(self._name, lambda db: do(Tables(db, self.number)))
         if self._alone:
             future.result()
 
