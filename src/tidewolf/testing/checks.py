@@ -1,5 +1,6 @@
 """Run the checks of a class one after another and report the first that fails. Every public method
-is a check; its docstring states the property that it tests.
+is a check; its docstring states the property that it tests. They stand in the order they run: what
+later ones build on comes first.
 
 class SetChecks(SetTrial):
     def radius_bounds(self) -> None:

@@ -152,8 +152,6 @@ def _numbers(x: Array) -> Floats:
 
 
 class FunctionChecks(FunctionTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def function_prints_and_compares(self) -> None:
         """It prints its name and compares by content."""
         f = self.f

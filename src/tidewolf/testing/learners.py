@@ -226,8 +226,6 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
 
 
 class LearnerChecks(LearnerTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def learner_prints_and_compares(self) -> None:
         """It prints its name and is equal to a learner of the same settings."""
         require.value(self.learner, Learner)
@@ -274,9 +272,11 @@ class LearnerChecks(LearnerTrial):
             require.array(points, (k, *x.shape), x, those)
             require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {those} in round {t}")
             for i in range(min(k, len(self.stream) - t)):
-                due = self.point(t + i if learner.needs is Bandit else t)
-                same = bits_of(points[i, ...]) == bits_of(due)
-                require(same, f"{those} differs from what is played in round {t + i}")
+                require(
+                    bits_of(points[i, ...])
+                    == bits_of(self.point(t + i if learner.needs is Bandit else t)),
+                    f"{those} differs from what is played in round {t + i}",
+                )
             for count in (0, k + 1) if isinstance(learner, capabilities.Explores) else ():
                 refused = raised(capabilities.acts, learner, state, count) is not None
                 require(refused, f"acts(state, {count}) is answered, rounds_left is {k}")
@@ -359,8 +359,9 @@ class LearnerChecks(LearnerTrial):
         for t, state in self.moments:
             before, info = learner.save(state), infos[t]
             after = capabilities.with_info(learner, state, info)
-            is_state = isinstance(after, learner.state_type)
-            require(is_state, f"with_info gives a {type(after).__name__}")
+            require(
+                isinstance(after, learner.state_type), f"with_info gives a {type(after).__name__}"
+            )
             require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
             x = learner.act(after)
             require_action(K, x, t)

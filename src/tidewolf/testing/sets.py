@@ -70,8 +70,7 @@ def check_set(K: base.ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> No
     """
     if not isinstance(K, base.ConvexSet):
         raise WrongType(f"check_set takes an instance of a subclass of ConvexSet, not {K!r}.")
-    name = repr(K) if is_dataclass(K) else type(K).__name__
-    run_checks(SetChecks(K, seed), name, on_pass)
+    run_checks(SetChecks(K, seed), repr(K) if is_dataclass(K) else type(K).__name__, on_pass)
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,6 @@ def lengths(gram: Floats) -> Floats:
 
 
 class SetChecks(SetTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def center_is_a_member(self) -> None:
         """Its center is a read-only member."""
         center = self.K.center
@@ -452,8 +449,9 @@ class SetChecks(SetTrial):
             fits = fits and all(isinstance(name, str) for name in names)
             require(fits, f"expected a tuple of {entries} different texts, not {names!r}")
             places = [np.asarray(self.K.places[name]).tolist() for name in names]
-            found = places == [[i] for i in range(entries)]
-            require(found, f"the places of its names are {places}")
+            require(
+                places == [[i] for i in range(entries)], f"the places of its names are {places}"
+            )
 
     def set_prints_and_compares(self) -> None:
         """It prints its name, equals a set of the same settings, and moves to another dtype."""
