@@ -424,9 +424,8 @@ class Decisions:
 
 
 def _shown(count: int, most: int) -> list[int]:
-    if count <= most:
-        return list(range(count))
-    return [*range(most // 2), -1, *range(count - most // 2, count)]
+    every, half = range(count), most // 2
+    return list(every) if count <= most else [*every[:half], -1, *every[-half:]]
 
 
 def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
@@ -439,10 +438,8 @@ def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(labels)
     if names is not None and len(names) == count:
         return tuple(names)
-    if len(shape) == 1:
-        return tuple(f"entry {i}" for i in range(1, count + 1))
-    places = np.argwhere(np.ones(shape, dtype=bool)) + 1
-    return tuple(f"entry {', '.join(map(str, place))}" for place in places.tolist())
+    places = (np.argwhere(np.ones(shape, dtype=bool)) + 1).tolist()
+    return tuple(f"entry {', '.join(map(str, place))}" for place in places)
 
 
 def time_texts(times: NDArray) -> list[str]:

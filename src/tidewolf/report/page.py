@@ -212,9 +212,9 @@ def learner_notes(
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
-        for note in (*run.notes, run.bound.reason if comparable else "", *run.certificate.failures):
-            if note:
-                concerned.setdefault(note, []).append(label)
+        reason = run.bound.reason if comparable else ""
+        for note in filter(None, (*run.notes, reason, *run.certificate.failures)):
+            concerned.setdefault(note, []).append(label)
     missing = [(who, f"left out. {sentence}") for who, sentence in left_out.items()]
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 
