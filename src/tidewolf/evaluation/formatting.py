@@ -136,5 +136,4 @@ def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] 
 
 
 def data_frame(data: Any, index_name: str | None = None) -> Any:
-    pandas = import_extra("pandas", "to_pandas", "app")
-    return pandas.DataFrame(data).rename_axis(index_name)
+    return import_extra("pandas", "to_pandas", "app").DataFrame(data).rename_axis(index_name)

@@ -229,9 +229,9 @@ class Clock(NamedTuple):
         first, last = _date(times[0]), _date(times[-1])
         locator = AutoDateLocator(minticks=3, maxticks=most + 1, tz=UTC)
         found = [d for d in locator.tick_values(first, last) if first <= num2date(d, UTC) <= last]
-        starts = ["", *_DATES[:5]]  # of ticks at the start of a year, month, day
+        # the second list is of ticks at the start of a year, month, day
         labels = ConciseDateFormatter(
-            locator, tz=UTC, formats=_DATES, zero_formats=starts, show_offset=False
+            locator, tz=UTC, formats=_DATES, zero_formats=["", *_DATES[:5]], show_offset=False
         ).format_ticks(found)
         seconds = [num2date(each, UTC).timestamp() for each in found]
         places = np.interp(seconds, times, np.arange(1, len(times) + 1)).tolist()

@@ -134,9 +134,9 @@ def require_extras() -> None:
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:
-    style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
     about = {"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context}
-    return render(template, style=style, script=script, **about)
+    style = asset("colors.css") + asset("style.css")
+    return render(template, style=style, script=asset("hover.js"), **about)
 
 
 def render(template: str, **context: Any) -> str:
