@@ -4,6 +4,7 @@ of its axes; its record; what notebooks and pictures show.
 
 import json
 import re
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
@@ -186,7 +187,7 @@ def test_of_matrices_and_many_runs_a_part_is_shown(monkeypatch):
 
 @pytest.mark.parametrize("missing", ["jinja2", "matplotlib"])
 def test_without_an_extra_a_page_is_refused_and_a_run_shows_what_it_can(monkeypatch, runs, missing):
-    monkeypatch.setattr(rendering, "installed", lambda name: name != missing)
+    monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtra, match=rf"{missing}.*tidewolf\[app\]"):
         report.page(runs, **ABOUT)
     shown = runs[0]._repr_html_()

@@ -394,8 +394,7 @@ class Comparison(values.Value):
             Up to three sentences; none if no point is the default, or budgets differ.
         """
         points = [point for point in self._chosen(stream, learner) if point.knob == "caution"]
-        one_budget = len({point.budget for point in points}) == 1
-        return choice_sentences(points) if one_budget else []
+        return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
         learner = self.chooser(stream) if learner is None else learner
@@ -484,13 +483,12 @@ class Comparison(values.Value):
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
-        rankings = []
-        for each in self.rankings():
-            plain = each._asdict()
-            points = zip(each.points, plain.pop("gaps") or (None,) * len(each.points), strict=True)
-            plain["points"] = [{**p._asdict(), "gap": finite_or_none(gap)} for p, gap in points]
-            plain |= {name: finite_or_none(getattr(each, name)) for name in Ranking._fields[5:]}
-            rankings.append(plain)
+        rankings = [each._asdict() for each in self.rankings()]
+        for plain in rankings:
+            gaps = plain.pop("gaps") or (None,) * len(plain["points"])
+            points = zip(plain["points"], map(finite_or_none, gaps), strict=True)
+            plain["points"] = [p._asdict() | {"gap": gap} for p, gap in points]
+            plain |= {name: finite_or_none(plain[name]) for name in Ranking._fields[5:]}
         ends = [plain_interval((venue.lower, venue.upper)) or {} for venue in self.venues]
         return {
             "format": COMPARISON_FORMAT,
@@ -559,10 +557,12 @@ class Comparison(values.Value):
             Whether files that are there already may be overwritten.
         """
         folder = as_path(folder, "The folder")
-        there = [name for name in FILES if (folder / name).exists()]
+        there = any((folder / name).exists() for name in FILES)
         if folder.is_file() or (there and not as_flag(force, "force")):
-            words = f"{folder} is a file, or holds a comparison already"
-            raise InvalidInput(f"{words}: name another folder, or overwrite it with force.")
+            raise InvalidInput(
+                f"{folder} is a file, or holds a comparison already: name another folder, or "
+                "overwrite it with force."
+            )
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
@@ -651,11 +651,11 @@ def _gaps(ranking: Ranking) -> str:
 
 
 def _finite(
-    name: str, form: str, infinite: str, none: str = _NO_BASELINE
+    name: str, form: str, infinite: str, none: str = _NO_BASELINE, times: float = 1.0
 ) -> Callable[[Ranking], str]:
     def cell(ranking: Ranking) -> str:
-        number: float | None = getattr(ranking, name)
-        return none if number is None else infinite if number == math.inf else form.format(number)
+        x: float | None = getattr(ranking, name)
+        return none if x is None else infinite if x == math.inf else form.format(times * x)
 
     return cell
 
@@ -675,8 +675,6 @@ def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
     return tuple(column._replace(cell=partial(cell, column)) for column in columns)
 
 
-_SHORTFALL = _finite("shortfall", "{:+.2%}", "never")
-_SAVING = _finite("saving", "{:.3g}x", "breaks none")
 _IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
 RANKING_COLUMNS = _or_refused(
     Column("loss", "loss", _over_points(".5g", "loss"), 3),
@@ -685,8 +683,8 @@ RANKING_COLUMNS = _or_refused(
     Column("calls", "calls", _over_points(".3g", "calls")),
     Column("LP solves", "LPs", _over_points(".3g", "solves"), 2, _some("solves")),
     Column("gap %", "gap\n%", _gaps),
-    Column("shortfall %", "shortfall\n%", lambda ranking: _SHORTFALL(ranking).rstrip("%")),
-    Column("less violation", "less\nbroken", _SAVING),
+    Column("shortfall %", "shortfall\n%", _finite("shortfall", "{:+.2f}", "never", times=100.0)),
+    Column("less violation", "less\nbroken", _finite("saving", "{:.3g}x", "breaks none")),
     Column("in equal time", "in equal\ntime", _IN_TIME, 1),
     Column("microseconds per round", "micro-\nsecs", _microseconds),
 )
@@ -702,8 +700,7 @@ TABLES = (("learner", RANKING_COLUMNS), ("per round", RANKING_ROUND_COLUMNS))
 
 
 def ranking_name(ranking: Ranking) -> str:
-    budget = "" if ranking.budget is None else f" at {ranking.budget:g}"
-    return f"{ranking.learner}{budget}"
+    return ranking.learner + ("" if ranking.budget is None else f" at {ranking.budget:g}")
 
 
 def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
@@ -717,9 +714,8 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
         over = max if name.endswith("_worst") or name == "infeasibility" else statistics.fmean
         numbers[name] = None if None in every else over(every)
     knob = next((name for name in KNOBS if getattr(first, name) is not None), "")
-    value = getattr(first, knob, None)
-    same = first.caution, first.budget
-    return Point(*same, **numbers, knob=knob, value=value, default=first.default)
+    numbers |= {"knob": knob, "value": getattr(first, knob, None), "default": first.default}
+    return Point(first.caution, first.budget, **numbers)
 
 
 # What a point has: the mean over seeds, of the worst and of infeasibility the largest of any.
@@ -842,12 +838,11 @@ def _change(what: str, *points: Point) -> str:
     size = abs(before)
     if abs(after - before) <= _STAYS * size:
         return f"the {what} stays{' 0' * (before == 0.0)}"
-    way = "rises" if after > before else "falls"
-    if size == 0.0 or after == 0.0:
-        return f"the {what} {way} from {before:.3g} to {after:.3g}"
-    if after / before >= 3.0:
-        return f"the {what} {way} to {after / before:.3g} times as much"
-    return f"the {what} {way} by {_percent(abs(after - before) / size)}"
+    by = f"from {before:.3g} to {after:.3g}"
+    if size and after:
+        by = f"by {_percent(abs(after - before) / size)}"
+        by = f"to {after / before:.3g} times as much" if after / before >= 3.0 else by
+    return f"the {what} {'rises' if after > before else 'falls'} {by}"
 
 
 def _percent(share: float) -> str:
@@ -858,6 +853,4 @@ def _percent(share: float) -> str:
 def _log_ratio(theirs: float, ours: float) -> float:
     if theirs == ours:
         return 0.0
-    if min(theirs, ours) == 0.0:
-        return math.inf if ours == 0.0 else -math.inf
-    return math.log(theirs / ours)
+    return math.log(theirs / ours) if min(theirs, ours) else math.copysign(math.inf, theirs - ours)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tidewolf.core.errors import MissingExtra
+from tidewolf.core.arguments import import_extra
 
 _ROUNDING = 1e-9
 T = TypeVar("T")
@@ -102,12 +102,10 @@ LOOSE = 10.0
 
 
 def informative(measured: float | None, bound: float | None) -> bool:
-    """Whether a bound on what was measured says something."""
     return bound is not None and (measured is None or bound <= LOOSE * abs(measured))
 
 
 def bound_text(measured: float | None, bound: float | None) -> str:
-    """A bound beside what was measured."""
     if bound is None:
         return "none"
     return number(bound) if informative(measured, bound) else "not informative at this length"
@@ -138,8 +136,4 @@ def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] 
 
 
 def data_frame(data: Any, index_name: str | None = None) -> Any:
-    try:
-        from pandas import DataFrame
-    except ImportError:
-        raise MissingExtra('to_pandas needs pandas: pip install "tidewolf[app]".') from None
-    return DataFrame(data).rename_axis(index_name)
+    return import_extra("pandas", "to_pandas", "app").DataFrame(data).rename_axis(index_name)

@@ -224,8 +224,7 @@ def shared_intervals(
     found: list[Intervals] = []
     bests: dict[tuple[int, int], Comparator | None] = {}
     for before, run in zip((None, *runs), runs, strict=False):
-        K, stream = run.learner.K, run.stream
-        if before is None or before.stream is not stream or before.learner.K != K:
+        if before is None or before.stream is not run.stream or before.learner.K != run.learner.K:
             bests = {}
         family, every = _family(run.rounds, shortest), []
         for ends in family:

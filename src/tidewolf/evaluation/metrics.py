@@ -380,9 +380,8 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
     """A column for each number of a round that is known; with `kept` those that files have, without
     the regret, which needs the comparator.
     """
-    numbers = ROUND_NUMBERS.items()
-    found = {name: of(run) for name, of in numbers if not (kept and name == "regret")}
-    return {name: values for name, values in found.items() if values is not None}
+    of = {name: of for name, of in ROUND_NUMBERS.items() if not (kept and name == "regret")}
+    return {name: values for name in of if (values := of[name](run)) is not None}
 
 
 # --- experts --------------------------------------------------------------------------------------
@@ -466,8 +465,8 @@ class RunLimits(tuple[LimitBound, ...]):
 
     @property
     def broken(self) -> tuple[LimitBound, ...]:
-        found = [one for one in self if one.violation > 0.0]
-        return tuple(sorted(found, key=lambda one: -one.violation))
+        every = sorted(self, key=lambda one: -one.violation)
+        return tuple(one for one in every if one.violation > 0.0)
 
     def lines(self, most: int | None = None) -> list[str]:
         if not self:
@@ -566,8 +565,8 @@ def contradiction(proof: Infeasibility, stream: Stream) -> str:
         texts, what = time_texts(stream.stamps), " "
         names = [texts[t].replace("T", " ") for t in shown]
     if len(rounds) == 1:
-        which = f"that of{what}{names[0]} is always broken {least}"
-        return f"No decision satisfies every constraint: {which}."
+        only = f"that of{what}{names[0]} is always broken {least}"
+        return f"No decision satisfies every constraint: {only}."
     more = len(rounds) - len(names)
     last = f"{more:,} more" if more else names.pop()
     return (
@@ -586,9 +585,7 @@ def regret_words(run: Run) -> str:
 
 def plain_hindsight(run: Run) -> dict[str, Any] | None:
     found = run.least_breach
-    if found is None:
-        return None
-    return {
+    return found and {
         "least_breach": plain_interval((found.lower, found.upper)),
         "kept_rounds": len(found.kept),
         "rounds": found.rounds,
@@ -618,8 +615,7 @@ def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
     """One sentence on runs of one stream, the first of which is ours; lower is better."""
     if not runs or not runs[0].rounds:
         return ""
-    fills = isinstance(runs[0].stream.losses, MaxUtilization)
-    did = "filled the fullest link" if fills else "cost"
+    did = "filled the fullest link" if isinstance(runs[0].stream.losses, MaxUtilization) else "cost"
     outcomes = [
         Outcome(name, float(run.losses.mean()), float(run.violations.mean()), did)
         for run, name in zip(runs, names, strict=True)
@@ -651,12 +647,11 @@ def _alone(run: Run, own: Outcome) -> str:
     violated = "violated no constraint"
     if own.violation > 0.0:
         violated = f"violated constraints by {short_number(own.violation)} per round on average"
-    if run.regret is None:
-        cost = f"{own.name} {own.did} {number(own.loss)} per round"
-        return f"{cost} and {violated} (lower is better)."
-    best = own.loss - run.regret[1] / run.rounds
-    than = f"{_compared(own.loss, best)} the best fixed decision in hindsight"
-    return f"{own.name} {own.did} {than} and {violated} (lower is better)."
+    cost = f"{number(own.loss)} per round"
+    if run.regret is not None:
+        best = own.loss - run.regret[1] / run.rounds
+        cost = f"{_compared(own.loss, best)} the best fixed decision in hindsight"
+    return f"{own.name} {own.did} {cost} and {violated} (lower is better)."
 
 
 def _compared(own: float, other: float) -> str:

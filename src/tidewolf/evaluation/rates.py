@@ -56,7 +56,7 @@ class Growth(NamedTuple):
         if self.interval is None or self.theory is None:
             return None
         low, high = self.interval
-        return True if high <= self.theory else None if low <= self.theory else False
+        return high <= self.theory or (None if low <= self.theory else False)
 
 
 @final

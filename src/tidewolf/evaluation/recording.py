@@ -110,10 +110,10 @@ class Recording:
         self.t, self.seconds, self.membership = 0, 0.0, tracking.Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
-        names = tuple(stream.budgets or ()) if isinstance(stream, Stream) else ()
-        self.spends, self.multipliers = np.zeros((2, len(names), rounds))
-        self.movement = tracking.Movement()
+        budgets = len(stream.budgets or ()) if isinstance(stream, Stream) else 0
+        self.spends, self.multipliers = np.zeros((2, budgets, rounds))
         self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
+        self.movement = tracking.Movement()
         self.trajectory = tracking.TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
         if self._kernel is not None and (self._kernel.exact or self.audit.most_kept < SAMPLE):
@@ -155,9 +155,8 @@ class Recording:
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
         spare: Floats | None = None  # of the state before the last, which nobody asked for
         while not self.done:
-            given = functions.at(self.t)
+            given, clock = functions.at(self.t), _clock()
             k = min(pace, most, functions.stop - self.t)
-            clock = _clock()
             if isinstance(self._now, ArrayState) or kernel.takes(self._now):
                 self._prepare(records, functions.start)
                 start = self._now
@@ -306,11 +305,13 @@ class Recording:
         return RunProgress(self.t, len(self.stream), calls, loss, violation, solves)
 
     def save(self) -> bytes:
-        rounds = tuple(numbers[: self.t] for numbers in self._rounds)
-        trackers = tuple(tracker.parts() for tracker in self._trackers)
-        state = np.frombuffer(self.learner.save(self.state), dtype=np.uint8)
-        known = (self.t, state, self.seconds, self.untold, *self.updates())
-        snapshot = _Snapshot(*known, rounds, trackers)
+        snapshot = _Snapshot(
+            self.t,
+            np.frombuffer(self.learner.save(self.state), dtype=np.uint8),
+            *(self.seconds, self.untold, *self.updates()),
+            rounds=tuple(numbers[: self.t] for numbers in self._rounds),
+            trackers=tuple(tracker.parts() for tracker in self._trackers),
+        )
         name = type(self.learner).__name__
         return checkpoint.dump(snapshot, settings=self._settings, learner=name)
 

@@ -198,7 +198,7 @@ class Run(base.Record):
     def broken(self) -> float:
         """The share of rounds with a violation above rounding, 1e-9 of the constraints' size."""
         slack = feasibility_slack(self, 1) if self.rounds else 0.0
-        return np.count_nonzero(self.violations > slack) / max(1, self.rounds)
+        return float(np.count_nonzero(self.violations > slack)) / max(1, self.rounds)
 
     @property
     def notes(self) -> tuple[str, ...]:

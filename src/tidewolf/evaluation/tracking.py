@@ -98,21 +98,18 @@ class Membership(Tracker):
         """The points that were played from a state, (k, *shape), with the last one of all at the
         `end`.
         """
-        proves = isinstance(self._K, base.CostlyMembership)
+        proves, last = isinstance(self._K, base.CostlyMembership), points.shape[0] - 1
         active = active_set(state) if proves else None
         costly = proves or (isinstance(self._K, spectra.Spectral) and max(self._K.shape) > SMALL)
-        last = points.shape[0] - 1
         for i in range(last + 1):
-            x = points[i, ...]
             self._points += 1
             if active is not None:
-                self._prove(active, x)
+                self._prove(active, points[i, ...])
             elif not costly or self._points & (self._points - 1) == 0 or (end and i == last):
-                self._ask(x)
+                self._ask(points[i, ...])
 
     def took(self, points: int, worst: float) -> None:
-        self._points += points
-        self._asked += points
+        self._points, self._asked = self._points + points, self._asked + points
         self._note(worst)
 
     def _prove(self, active: ActiveSet, x: Array) -> None:
@@ -134,9 +131,8 @@ class Membership(Tracker):
         off = abs(1.0 - float(weights.sum())) * (arrays.norm(self._K.center) + self._K.radius)
         assert isinstance(self._K, base.CostlyMembership)
         known, self._vertices = self._vertices, {}
-        for vertex in active.atoms.vertices[: len(weights)]:
-            found = known.get(id(vertex)) or (vertex, self._K.vertex_infeasibility(vertex))
-            self._vertices[id(vertex)] = found
+        for one in active.atoms.vertices[: len(weights)]:
+            self._vertices[id(one)] = known.get(id(one)) or (one, self._K.vertex_infeasibility(one))
         used = (active.atoms.vertices[i] for i in np.flatnonzero(weights > 0.0))
         return float(np.max([away + off, *(self._vertices[id(one)][1] for one in used)]))
 
@@ -150,9 +146,9 @@ class Membership(Tracker):
 
     @property
     def law(self) -> str:
-        if self._asked + self._combined < self._points:
-            return "the 1st, 2nd, 4th, 8th, ... and the last played point are members of the set"
-        return "every played point is a member of the set"
+        some = self._asked + self._combined < self._points
+        which = "the 1st, 2nd, 4th, 8th, ... and the last played point are members"
+        return f"{which if some else 'every played point is a member'} of the set"
 
     @property
     def how(self) -> str:
@@ -214,8 +210,8 @@ class TrajectorySummary(Tracker):
         who counts keeps up to date.
         """
         self._t, self._part = self._t + rounds, part
-        is_begun = self._t > self.edges[part]
-        self._total = total.reshape(self.means.shape[1:]) if is_begun else None
+        begun = self._t > self.edges[part]
+        self._total = total.reshape(self.means.shape[1:]) if begun else None
 
     @property
     def mean(self) -> Floats:
@@ -346,11 +342,10 @@ class KeptDecisions:
         self.points: Floats = np.empty((-(-rounds // every), *shape))
 
     def see(self, points: Array, rounds: int) -> None:
-        first = -(-self._t // self.every)  # the first kept round that is not before these
-        stop = -(-(self._t + rounds) // self.every)
+        # the first kept rounds that are not before these, and not before those that follow
+        first, stop = -(-self._t // self.every), -(-(self._t + rounds) // self.every)
         if first < stop:
-            at = np.arange(first, stop) * self.every - self._t
-            seen = arrays.to_numpy(points)
+            seen, at = arrays.to_numpy(points), np.arange(first, stop) * self.every - self._t
             self.points[first:stop] = seen if len(seen) == 1 else seen[at]
         self._t += rounds
 
@@ -417,11 +412,10 @@ class Decisions:
         return len(self.rounds)
 
     def __repr__(self) -> str:
-        rows, columns = _shown(len(self), _ROWS), _shown(len(self.names), _COLUMNS)
+        columns, what = _shown(len(self.names), _COLUMNS), "round" if self.times is None else "time"
         keys = list(map(str, self.rounds)) if self.times is None else time_texts(self.times)
-        lines = [["round" if self.times is None else "time"]]
-        lines[0] += [self.names[j] if j >= 0 else "..." for j in columns]
-        for i in rows:
+        lines = [[what, *(self.names[j] if j >= 0 else "..." for j in columns)]]
+        for i in _shown(len(self), _ROWS):
             cells = [short_number(self.table[i, j]) if min(i, j) >= 0 else "..." for j in columns]
             lines.append([keys[i] if i >= 0 else "...", *cells])
         left = len(self.names) > _COLUMNS or len(self) > _ROWS
@@ -430,9 +424,8 @@ class Decisions:
 
 
 def _shown(count: int, most: int) -> list[int]:
-    if count <= most:
-        return list(range(count))
-    return [*range(most // 2), -1, *range(count - most // 2, count)]
+    every, half = range(count), most // 2
+    return list(every) if count <= most else [*every[:half], -1, *every[-half:]]
 
 
 def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
@@ -445,10 +438,8 @@ def entry_names(K: Any, labels: Sequence[str] = ()) -> tuple[str, ...]:
         return tuple(labels)
     if names is not None and len(names) == count:
         return tuple(names)
-    if len(shape) == 1:
-        return tuple(f"entry {i}" for i in range(1, count + 1))
-    places = np.argwhere(np.ones(shape, dtype=bool)) + 1
-    return tuple(f"entry {', '.join(map(str, place))}" for place in places.tolist())
+    places = (np.argwhere(np.ones(shape, dtype=bool)) + 1).tolist()
+    return tuple(f"entry {', '.join(map(str, place))}" for place in places)
 
 
 def time_texts(times: NDArray) -> list[str]:

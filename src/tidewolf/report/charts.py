@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tidewolf.core import batch
+from tidewolf.core.arguments import import_extra
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
-from tidewolf.report.rendering import HUES, RunStyle, Table, asset, require_extras
+from tidewolf.report.rendering import HUES, RunStyle, Table, asset
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -141,8 +142,7 @@ def picture(charts: Sequence[Chart]) -> Any:
     """A matplotlib Figure of charts, three in a row at most, with titles and legends; a notebook
     shows it as a PNG.
     """
-    require_extras("Pictures", "matplotlib")
-    import matplotlib
+    matplotlib = import_extra("matplotlib", "A picture", "app")
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -229,9 +229,9 @@ class Clock(NamedTuple):
         first, last = _date(times[0]), _date(times[-1])
         locator = AutoDateLocator(minticks=3, maxticks=most + 1, tz=UTC)
         found = [d for d in locator.tick_values(first, last) if first <= num2date(d, UTC) <= last]
-        starts = ["", *_DATES[:5]]  # of ticks at the start of a year, month, day
+        # the second list is of ticks at the start of a year, month, day
         labels = ConciseDateFormatter(
-            locator, tz=UTC, formats=_DATES, zero_formats=starts, show_offset=False
+            locator, tz=UTC, formats=_DATES, zero_formats=["", *_DATES[:5]], show_offset=False
         ).format_ticks(found)
         seconds = [num2date(each, UTC).timestamp() for each in found]
         places = np.interp(seconds, times, np.arange(1, len(times) + 1)).tolist()
@@ -328,8 +328,8 @@ def draw_lines(
         axes.plot(shown + 1, line.values[shown], **look, zorder=3 + i)
         if line.bracket is not None:
             beside = rounds * (1.015 + 0.015 * i)
-            thick = {"color": look["color"], "linewidth": 3.5, "solid_capstyle": "butt"}
-            axes.plot([beside, beside], line.bracket, **thick)
+            thick = {"linewidth": 3.5, "solid_capstyle": "butt"}
+            axes.plot([beside, beside], line.bracket, color=look["color"], **thick)
         if line.bound is not None and in_reach(lines, line.bound):
             look |= {"linewidth": 1.3, "linestyle": (0, (1, 2.5)), "zorder": 2}
             axes.axhline(line.bound, **look)
@@ -402,12 +402,11 @@ def draw_heat(
         marks = np.zeros((rows, parts + 2))
         marks[:, 1:-1] = levels == level
         row, at = np.nonzero(np.diff(marks, axis=1))  # begins and ends, in turns
-        gaps = np.full(len(row) // 2, np.nan)
-        across = np.column_stack([shown.edges[at].reshape(-1, 2), gaps]).ravel()
-        down = np.column_stack([row.reshape(-1, 2) + 0.5, gaps]).ravel()
+        both = (ends.reshape(-1, 2) for ends in (shown.edges[at] + 0.0, row + 0.5))
+        across, down = (np.pad(ends, ((0, 0), (0, 1)), constant_values=np.nan) for ends in both)
         color = palette.line[shown.style.hue] if level > 0.0 else palette.negative
-        wide = {"linewidth": 0.94 * high, "solid_capstyle": "butt"}
-        axes.plot(across, down, color=color, alpha=min(1.0, abs(level) / LEVELS), **wide)
+        look = {"color": color, "linewidth": 0.94 * high, "solid_capstyle": "butt"}
+        axes.plot(across.ravel(), down.ravel(), alpha=min(1.0, abs(level) / LEVELS), **look)
     axes.set_xlim(float(shown.edges[0]), float(shown.edges[-1]))
     axes.set_ylim(rows, 0)
     axes.spines[:].set_visible(False)

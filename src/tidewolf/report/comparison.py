@@ -71,7 +71,6 @@ def _cell(words: str) -> Cell:
 
 def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
     measure = comparison.measure(stream)
-    rankings = (each for each in comparison.rankings() if each.stream == stream)
     curves = [
         Curve(
             ranking_name(each),
@@ -81,7 +80,7 @@ def stream_chart(comparison: Comparison, stream: str, title: str = "") -> Chart:
             i % HUES,
             next((k for k, point in enumerate(each.points) if point.knob and point.default), None),
         )
-        for i, each in enumerate(rankings)
+        for i, each in enumerate(r for r in comparison.rankings() if r.stream == stream)
     ]
     about = f"mean {measure} against mean violation per round; down and to the left is better"
     title = title or "What the knob costs and buys"

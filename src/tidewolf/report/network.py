@@ -304,13 +304,12 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
         fullest = max(drawn.links, key=lambda link: -1.0 if link.worst is None else link.worst)
         if fullest.worst is not None:
             about = f"at worst {fullest.name} was {_used(fullest.worst)} used, {fullest.when}"
-    legend = [RunStyle(text, hue, family="use") for hue, text in said.items()]
     return Chart(
         f"network of {style.label}",
         f"The network under {style.label}",
         about,
         partial(draw_network, drawn=drawn),
-        legend,
+        [RunStyle(text, hue, family="use") for hue, text in said.items()],
         _links_table(drawn, "Links", len(drawn.links)),
         drawn.size,
         (0.0, 0.0, 0.0, 0.0),

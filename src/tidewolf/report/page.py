@@ -115,7 +115,6 @@ def _record(
     drawn, details = {chart.name: chart for chart in totals_charts(runs)}, results_table(runs)
     # losses lie on top of each other and calls are straight lines: the regret says more
     told = drawn.keys() - {"oracle calls", "loss" if "regret" in drawn else ""}
-    beside = () if network is None else network.notes  # these stand beside the network
     context = {
         "format": rendering.PAGE_FORMAT,
         "versions": checkpoint.writer(),
@@ -138,7 +137,7 @@ def _record(
         "maps": maps_context(runs, shown, clock),
         "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
-            *(("", note) for note in notes if note not in beside),
+            *(("", note) for note in notes if network is None or note not in network.notes),
             *learner_notes(runs, labels, left_out),
         ],
         "experiment": experiment.strip(),
@@ -212,9 +211,9 @@ def learner_notes(
     concerned: dict[str, list[str]] = {}
     for run, label in zip(runs, labels, strict=True):
         comparable = run.comparator is None or run.comparator.feasible is not False
-        for note in (*run.notes, run.bound.reason if comparable else "", *run.certificate.failures):
-            if note:
-                concerned.setdefault(note, []).append(label)
+        reason = run.bound.reason if comparable else ""
+        for note in filter(None, (*run.notes, reason, *run.certificate.failures)):
+            concerned.setdefault(note, []).append(label)
     missing = [(who, f"left out. {sentence}") for who, sentence in left_out.items()]
     return [*((", ".join(who), note) for note, who in concerned.items()), *missing]
 

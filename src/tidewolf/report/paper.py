@@ -136,8 +136,9 @@ def growth_table(study: Study) -> rendering.Table:
             between = "" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
             fitted, stated = (number_or_none(x, ".3g") for x in (exponent, theory))
             rows.append([label, *map(rendering.Cell, (name, fitted, between, stated))])
-    titles = ("", "total", "exponent", f"{100 * CONFIDENCE:.0f} % interval", "theorem")
-    return rendering.table("Growth", titles, rows)
+    return rendering.table(
+        "Growth", ("", "total", "exponent", f"{100 * CONFIDENCE:.0f} % interval", "theorem"), rows
+    )
 
 
 def remark(measured: Measured, name: str) -> str:

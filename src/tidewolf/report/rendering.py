@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
@@ -18,7 +17,8 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core import checkpoint, errors
+from tidewolf.core import checkpoint
+from tidewolf.core.arguments import import_extra
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -43,24 +43,22 @@ class RunStyle(NamedTuple):
 
 
 def run_styles(runs: Sequence[Run]) -> list[RunStyle]:
-    labels, found, seen = learner_labels(runs), list[RunStyle](), Counter[Any]()
-    kinds: list[Any] = [type(run.learner) for run in runs]
-    if not any(_moved(run, runs) for run in runs):
-        kinds = list(range(len(runs)))
+    moved, found = any(_moved(run, runs) for run in runs), list[RunStyle]()
+    kinds: list[Any] = [type(run.learner) if moved else i for i, run in enumerate(runs)]
     hues = list(dict.fromkeys(kinds))
-    for label, kind in zip(labels, kinds, strict=True):
-        hue = hues.index(kind)
-        found.append(RunStyle(label, hue % HUES, DASHES[(hue + seen[kind]) % len(DASHES)]))
-        seen[kind] += 1
+    for i, label in enumerate(learner_labels(runs)):
+        hue, before = hues.index(kinds[i]), kinds[:i].count(kinds[i])
+        found.append(RunStyle(label, hue % HUES, DASHES[(hue + before) % len(DASHES)]))
     return found
 
 
 def learner_labels(runs: Sequence[Run]) -> list[str]:
     """The learners' names, with their caution if it moves, numbered if a name comes twice."""
-    names = []
-    for run in runs:
-        caution = f", caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else ""
-        names.append(f"{type(run.learner).__name__}{caution}")
+    names = [
+        type(run.learner).__name__
+        + (f", caution {run.learner.fields()['caution']:g}" if _moved(run, runs) else "")
+        for run in runs
+    ]
     return [
         f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name
         for i, name in enumerate(names)
@@ -129,20 +127,16 @@ def installed(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def require_extras(what: str = "Pages", *names: str) -> None:
-    """Refuse to begin a page, or a picture, if a package that draws or writes it is missing."""
-    missing = [name for name in names or ("jinja2", "matplotlib") if not installed(name)]
-    if missing:
-        raise errors.MissingExtra(
-            f"{what} need {' and '.join(missing)}, not installed here; type: "
-            'pip install "tidewolf[app]"'
-        )
+def require_extras() -> None:
+    """Refuse to begin a page if a package that draws or writes it is not installed."""
+    for name in ("jinja2", "matplotlib"):
+        import_extra(name, "A page", "app")
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:
-    style, script = asset("colors.css") + asset("style.css"), asset("hover.js")
     about = {"format": PAGE_FORMAT, "versions": checkpoint.writer(), **context}
-    return render(template, style=style, script=script, **about)
+    style = asset("colors.css") + asset("style.css")
+    return render(template, style=style, script=asset("hover.js"), **about)
 
 
 def render(template: str, **context: Any) -> str:

@@ -1,5 +1,6 @@
 """Run the checks of a class one after another and report the first that fails. Every public method
-is a check; its docstring states the property that it tests.
+is a check; its docstring states the property that it tests. They stand in the order they run: what
+later ones build on comes first.
 
 class SetChecks(SetTrial):
     def radius_bounds(self) -> None:
@@ -28,8 +29,11 @@ OnPass: TypeAlias = Callable[[str], None] | None
 
 
 def checks_of(kind: type) -> dict[str, Callable[[Any], None]]:
-    checks = {name: each for name, each in vars(kind).items() if not name.startswith("_")}
-    return {name.replace("_", " "): each for name, each in checks.items() if callable(each)}
+    return {
+        name.replace("_", " "): each
+        for name, each in vars(kind).items()
+        if callable(each) and not name.startswith("_")
+    }
 
 
 def run_checks(trial: object, subject: str, on_pass: OnPass) -> None:
@@ -75,8 +79,8 @@ class Require:
         self(kinds[0] == kinds[1], f"{what} is {kinds[0]}, expected {kinds[1]}")
 
     def locked(self, x: Array, what: str) -> None:
-        writeable = type(x) is np.ndarray and x.flags.writeable
-        self(not writeable, f"{what} can be written to; set its flags.writeable = False")
+        locked = type(x) is not np.ndarray or not x.flags.writeable
+        self(locked, f"{what} can be written to; set its flags.writeable = False")
 
     def member(self, K: Any, x: Array, what: str) -> None:
         """x is in the set K, up to rounding."""
@@ -114,9 +118,8 @@ def raised(call: Callable[..., object], *given: object) -> Exception | None:
 
 def sentence_of(error: BaseException) -> str:
     text = " ".join(str(error).split())
-    if isinstance(error, errors.TidewolfError):
-        return text
-    return f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
+    named = f"{type(error).__name__}{': ' * bool(text)}{text.rstrip('.')}."
+    return text if isinstance(error, errors.TidewolfError) else named
 
 
 def as_floats(x: Array) -> Floats:

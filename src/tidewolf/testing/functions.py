@@ -152,8 +152,6 @@ def _numbers(x: Array) -> Floats:
 
 
 class FunctionChecks(FunctionTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def function_prints_and_compares(self) -> None:
         """It prints its name and compares by content."""
         f = self.f
@@ -313,9 +311,9 @@ class FunctionChecks(FunctionTrial):
         """Rounds taken apart and joined are the same functions."""
         f, x = self.f, self.xs[0]
         whole = chained([f[t : t + 1] for t in range(len(f))])
-        same = len(whole) == len(f) and whole.shape == f.shape
-        require(same, f"{len(whole)} rounds of shape {whole.shape} came of {len(f)} of {f.shape}")
+        sizes, due = ((len(each), each.shape) for each in (whole, f))
+        require(sizes == due, f"the number of rounds and shape are {sizes}, expected {due}")
         for what in ("values", "gradients"):
-            joined, due = (_numbers(getattr(each, what)(x)) for each in (whole, f))
-            room = 1e-5 * (1.0 + float(np.abs(due).max()))
-            require.close(joined, due, room, f"the {what} of the joined rounds")
+            joined, alone = (_numbers(getattr(each, what)(x)) for each in (whole, f))
+            room = 1e-5 * (1.0 + float(np.abs(alone).max()))
+            require.close(joined, alone, room, f"the {what} of the joined rounds")

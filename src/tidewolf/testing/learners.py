@@ -154,9 +154,8 @@ class LearnerTrial:
 
     @cached_property
     def moments(self) -> list[tuple[int, Any]]:
-        half = len(self.stream) // 2
-        rounds = sorted({0, 1, half, min(half + 1, len(self.stream) - 1)})
-        return [(t, self.states[t]) for t in rounds]
+        half, last = len(self.stream) // 2, len(self.stream) - 1
+        return [(t, self.states[t]) for t in sorted({0, 1, half, min(half + 1, last)})]
 
     def point(self, t: int) -> Array:
         return self.points(self.single[t])[0]
@@ -165,10 +164,9 @@ class LearnerTrial:
         return list(played.x) if self.learner.needs is Bandit else [played.x]
 
     def next(self, t: int, state: Any) -> tuple[Any, Array, Feedback]:
-        learner, info, part = self.learner, self.stream.info(t), slice(t, t + 1)
-        state = capabilities.with_info(learner, state, info)
-        x, functions = learner.act(state), functions_of(self.stream, part)
-        needs = capabilities.feedback_read(learner, functions.losses)
+        learner, functions = self.learner, functions_of(self.stream, slice(t, t + 1))
+        state = capabilities.with_info(learner, state, self.stream.info(t))
+        x, needs = learner.act(state), capabilities.feedback_read(learner, functions.losses)
         at = x[None, ...] if needs is Bandit else x
         return state, x, revealed(functions, at, needs, capabilities.is_per_constraint(learner))[1]
 
@@ -182,7 +180,7 @@ def require_same(expected: Iterable[Played], found: Iterable[Played], how: str) 
     for one, other in zip(expected, found, strict=True):
         if (bits_of(one.x), one.state.calls) != (bits_of(other.x), other.state.calls):
             ends = [f"{format_point(end.x)} with {end.state.calls} calls" for end in (other, one)]
-            played = f"{ends[0]} is played in place of {ends[1]}"
+            played = " is played in place of ".join(ends)
             require(False, f"{how}, {played} before round {other.state.t}")
 
 
@@ -221,13 +219,11 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
     for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
         vertex = K.answer(like(rng.standard_normal(K.shape), K.center)).vertex.dense(K.center)
         played[t] = as_floats(vertex if t % 3 else K.center)
-    late = {"arrives": np.arange(rounds) + delays, "played": like(played, K.center)}
-    return replace(stream, unavailable=None, **late)
+    arrives = np.arange(rounds) + delays
+    return replace(stream, unavailable=None, arrives=arrives, played=like(played, K.center))
 
 
 class LearnerChecks(LearnerTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def learner_prints_and_compares(self) -> None:
         """It prints its name and is equal to a learner of the same settings."""
         require.value(self.learner, Learner)
@@ -266,17 +262,16 @@ class LearnerChecks(LearnerTrial):
         for t, state in self.moments:
             before, k = learner.save(state), learner.rounds_left(state)
             there = capabilities.with_info(learner, state, self.stream.info(t))
-            x, points, those = (
-                learner.act(there),
-                capabilities.acts(learner, there, k),
-                f"acts(state, {k})",
-            )
+            x, points = learner.act(there), capabilities.acts(learner, there, k)
+            those = f"acts(state, {k})"
             require.array(points, (k, *x.shape), x, those)
             require(bits_of(x) == bits_of(points[0, ...]), f"act differs from {those} in round {t}")
             for i in range(min(k, len(self.stream) - t)):
-                due = self.point(t + i if learner.needs is Bandit else t)
-                same = bits_of(points[i, ...]) == bits_of(due)
-                require(same, f"{those} differs from what is played in round {t + i}")
+                require(
+                    bits_of(points[i, ...])
+                    == bits_of(self.point(t + i if learner.needs is Bandit else t)),
+                    f"{those} differs from what is played in round {t + i}",
+                )
             for count in (0, k + 1) if isinstance(learner, capabilities.Explores) else ():
                 refused = raised(capabilities.acts, learner, state, count) is not None
                 require(refused, f"acts(state, {count}) is answered, rounds_left is {k}")
@@ -359,8 +354,9 @@ class LearnerChecks(LearnerTrial):
         for t, state in self.moments:
             before, info = learner.save(state), infos[t]
             after = capabilities.with_info(learner, state, info)
-            is_state = isinstance(after, learner.state_type)
-            require(is_state, f"with_info gives a {type(after).__name__}")
+            require(
+                isinstance(after, learner.state_type), f"with_info gives a {type(after).__name__}"
+            )
             require(after.t == state.t, f"with_info takes the round from {state.t} to {after.t}")
             x = learner.act(after)
             require_action(K, x, t)
@@ -415,9 +411,8 @@ class LearnerChecks(LearnerTrial):
             if (state := played.state).t > 2 * horizon + _ROUNDS:
                 break
         added = [note for note in learner.notes(state) if note not in notes]
-        stated = all(note.endswith(".") for note in added) and (
-            getattr(learner, "anytime", False) or len(added) > 0
-        )
+        stated = all(note.endswith(".") for note in added)
+        stated = stated and (len(added) > 0 or getattr(learner, "anytime", False))
         require(stated, f"with a horizon of {horizon} the new notes are {added}, not sentences")
 
     def states_do_not_grow(self) -> None:
@@ -459,12 +454,10 @@ class LearnerChecks(LearnerTrial):
         stream = late_stream(learner, self.stream)
         run = list(play(learner, stream))
         for t, played in enumerate(run):
-            off = K.infeasibility(
-                learner.act(capabilities.with_info(learner, state, stream.info(t)))
-            )
-            require.at_most(off, 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}")
-            state = played.state
-            decided = next_round(state)
+            x = learner.act(capabilities.with_info(learner, state, stream.info(t)))
+            most, what = 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}"
+            require.at_most(K.infeasibility(x), most, what)
+            state, decided = played.state, next_round(played.state)
             require(decided == t + 1, f"{decided} rounds are decided after {t + 1}")
         counted = (state.t + len(state.pending) + state.lost, state.lost)
         expected = (len(stream), np.sum(stream.arrives == NEVER))

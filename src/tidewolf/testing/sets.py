@@ -70,8 +70,7 @@ def check_set(K: base.ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> No
     """
     if not isinstance(K, base.ConvexSet):
         raise WrongType(f"check_set takes an instance of a subclass of ConvexSet, not {K!r}.")
-    name = repr(K) if is_dataclass(K) else type(K).__name__
-    run_checks(SetChecks(K, seed), name, on_pass)
+    run_checks(SetChecks(K, seed), repr(K) if is_dataclass(K) else type(K).__name__, on_pass)
 
 
 @dataclass(frozen=True)
@@ -176,8 +175,6 @@ def lengths(gram: Floats) -> Floats:
 
 
 class SetChecks(SetTrial):
-    """The checks, in the order they run: what later ones build on comes first."""
-
     def center_is_a_member(self) -> None:
         """Its center is a read-only member."""
         center = self.K.center
@@ -188,17 +185,17 @@ class SetChecks(SetTrial):
     def sizes_make_sense(self) -> None:
         """Its sizes are finite, not negative, and fit together."""
         K, n = self.K, math.prod(self.K.shape)
-        most = {"radius": sys.float_info.max, "diameter": sys.float_info.max, "dimension": n}
-        most["inner_radius"] = K.radius * (1 + self.eps) if K.dimension else 0.0
-        for name, largest in most.items():
+        most, inner = sys.float_info.max, K.radius * (1 + self.eps) if K.dimension else 0.0
+        sizes = {"radius": most, "diameter": most, "dimension": n, "inner_radius": inner}
+        for name, largest in sizes.items():
             size = getattr(K, name) or 0.0
             require(0 <= size <= largest, f"{name} is {size}, expected 0 to {largest:.6g}")
 
     def directions_stay_unchanged(self) -> None:
         """What it is given stays unchanged and is not kept."""
-        names = ["lmo", "tangent", "infeasibility", "atom"]
-        names += ["project"] * isinstance(self.K, base.Projectable)
-        names += ["relax"] * isinstance(self.K, base.Relaxable)
+        more = {"project": base.Projectable, "relax": base.Relaxable}
+        able = [name for name, kind in more.items() if isinstance(self.K, kind)]
+        names = ("lmo", "tangent", "infeasibility", "atom", *able)
         for d, name in itertools.product(self.normals("inputs", 2), names):
             before = self.center if name == "atom" else d
             x = self.given(before)
@@ -285,10 +282,9 @@ class SetChecks(SetTrial):
         K, n, T, (a, b) = self.K, math.prod(self.K.shape), self.tangent, self.normals("tangents", 2)
         Ta, Tb, size = T(a), T(b), norm(a) + norm(b)
         require(Ta.shape == K.shape, f"it has shape {Ta.shape}, points have shape {K.shape}")
-        skew = abs(float(np.vdot(Ta, b) - np.vdot(a, Tb)))
-        T_of_sum = T(self.rounded(2 * a - b))
+        skew, sums = abs(float(np.vdot(Ta, b) - np.vdot(a, Tb))), T(self.rounded(2 * a - b))
         for law, off, most in (
-            ("linear: |T(2a - b) - 2 T(a) + T(b)|", norm(T_of_sum - 2 * Ta + Tb), 3),
+            ("linear: |T(2a - b) - 2 T(a) + T(b)|", norm(sums - 2 * Ta + Tb), 3),
             ("idempotent: |T(T(a)) - T(a)|", norm(T(Ta) - Ta), 1),
             ("symmetric: |<Ta, b> - <a, Tb>|", skew, size),
         ):
@@ -300,8 +296,7 @@ class SetChecks(SetTrial):
     def tangent_keeps_the_answer(self) -> None:
         """Members differ along the tangent space only: tangent(d) has the best members of d."""
         for d in self.normals("across", 6):
-            along, room = self.tangent(d), self.slack(d)
-            of = f"for d = {format_point(d)}"
+            along, room, of = self.tangent(d), self.slack(d), f"for d = {format_point(d)}"
             spread = max(abs(float(np.vdot(d - along, z - self.center))) for z in self.members)
             require.at_most(spread, room, f"{of}, the range of <d - tangent(d), z> over members")
             worse = float(np.vdot(d, self.lmo(along) - self.lmo(d)))
@@ -452,8 +447,9 @@ class SetChecks(SetTrial):
             fits = fits and all(isinstance(name, str) for name in names)
             require(fits, f"expected a tuple of {entries} different texts, not {names!r}")
             places = [np.asarray(self.K.places[name]).tolist() for name in names]
-            found = places == [[i] for i in range(entries)]
-            require(found, f"the places of its names are {places}")
+            require(
+                places == [[i] for i in range(entries)], f"the places of its names are {places}"
+            )
 
     def set_prints_and_compares(self) -> None:
         """It prints its name, equals a set of the same settings, and moves to another dtype."""
