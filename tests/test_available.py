@@ -286,3 +286,67 @@ def test_a_link_out_for_50_rounds_costs_no_more_than_re_solving_with_the_same_kn
     ours, theirs = operating.during_outage(problem, link)
     assert ours.violation <= operating.ALLOWED * theirs.violation
     assert ours.loss <= 1.01 * theirs.loss
+
+
+def noisy(rounds=420):
+    """Costs whose noise descents average out, and re-solving follows."""
+    noise = np.random.default_rng(5).standard_normal((rounds, len(LINKS)))
+    return np.array([1.0, 1.0, 1.4, 1.4, 0.5]) * np.exp(noise)
+
+
+def played_around(costs, out_in, link="SEA > DEN"):
+    session = tw.Session(tw.Ensemble(FLOWS, experts=[tw.experts.Resolve(headroom=0)]))
+    xs, states = [], []
+    for t, row in enumerate(costs):
+        xs.append(session.play(unavailable=[link] if t in out_in else None))
+        states.append(session.state)
+        session.observe(costs=row)
+    return np.array(xs), states
+
+
+def test_the_trust_in_experts_returns_with_a_link():
+    """Weights of the outage begin with re-solving; those from before it are back the round after,
+    and stay as though there had been none.
+    """
+    costs, outage = noisy(), range(200, 344)
+    xs, states = played_around(costs, outage)
+    before, first, after = states[199], states[200], states[344]
+    assert (xs[200:344, 0] == 0.0).all()
+    assert first.upcoming.p[-1] > before.upcoming.p[-1] + 0.2
+    assert not after.trust.out
+    assert [out for out, _ in after.trust.others] == [(0,)]
+    np.testing.assert_array_equal(after.mixer.totals, dict(first.trust.others)[()].totals)
+    calm, _ = played_around(costs, ())
+    ours, theirs = ((costs * each).sum(axis=1) for each in (xs, calm))
+    assert ours[356:].mean() <= 1.01 * theirs[356:].mean()
+    again = tw.Session(tw.Ensemble(FLOWS, experts=[tw.experts.Resolve(headroom=0)]), after)
+    again.play(unavailable=["SEA > DEN"])
+    assert again.state.trust.out == (0,)  # the weights of the same outage, again
+    np.testing.assert_array_equal(again.state.mixer.totals, dict(after.trust.others)[(0,)].totals)
+
+
+def test_an_outage_that_changes_little_leaves_the_weights_alone():
+    costs = np.tile([0.1, 0.1, 5.0, 5.0, 5.0], (40, 1))
+    _, states = played_around(costs, range(30, 35), "SEA > CHI")
+    assert all(state.trust == states[0].trust for state in states)
+
+
+def test_the_weights_of_an_outage_survive_files_and_migration(tmp_path):
+    learner, costs = tw.Ensemble(FLOWS, experts=[tw.experts.Resolve(headroom=0)]), noisy(30)
+    session = tw.Session(learner)
+    for t, row in enumerate(costs):
+        link = ["SEA > DEN"] if 20 <= t < 25 else None
+        session.play(unavailable=link)
+        if t == 23:
+            session.save(tmp_path / "saved")
+            kept = tw.Session.load(tmp_path / "saved", learner)
+            assert kept.state.trust.out == (0,)
+            moved = tw.Session(learner, session.state)
+            moved.migrate(tw.Ensemble(FLOWS, caution=9.0, experts=learner.experts))
+            assert not moved.state.trust.out
+        if t >= 24:
+            kept.play(unavailable=link)
+        if t >= 23:
+            kept.observe(costs=row)
+        session.observe(costs=row)
+    np.testing.assert_array_equal(kept.play(), session.play())

@@ -109,10 +109,13 @@ class Functions(NamedTuple):
         """One round of costs, and of capacities of at least 0, each as an array of one row that
         must not change.
         """
-        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
-        if capacities is None:
-            return cls((*loss, *_UNLIMITED), 0)
-        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
+        loss, limit, pieces = (evaluate.LINEAR, costs, _NO_NUMBERS, 1), _UNLIMITED, 0
+        function: Batch = Unlimited(costs.shape[1:])
+        if capacities is not None:
+            limit, pieces = (evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1]
+            function = Capacity._unchecked(c=capacities)
+        batches = (Linear._unchecked(C=costs), function)  # for advisers that are asked one by one
+        return cls((*loss, *limit), pieces, batches=batches)
 
 
 def _pieces(one: Encoded) -> int:
