@@ -99,7 +99,7 @@ Dask: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
 Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
-Verbose: TypeAlias = Annotated[bool, flag("Also print notes.", "--verbose", "-v")]
+Verbose: TypeAlias = Annotated[bool, flag("Also print notes on each learner.", "--verbose", "-v")]
 
 
 class Stopped(Exception):
