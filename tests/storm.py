@@ -99,7 +99,7 @@ class Owner:
 
     def _content(self, number):
         n = len(self.names)
-        told: dict[str, Any] = {"round": number}
+        told = {"round": number}
         told["costs"] = [self.rng.uniform(-1, 1) for _ in range(n)]
         if self.rng.random() < 0.5:
             told["costs"] = dict(zip(self.names, told["costs"], strict=True))

@@ -39,7 +39,7 @@ SETS = (
 )
 
 
-def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
+def stream_on(K, rounds, seed):
     rng, n = np.random.default_rng(seed), int(np.prod(K.shape))
     costs = rng.standard_normal((rounds, *K.shape))
     rows = rng.standard_normal((rounds, n)).reshape(costs.shape)
@@ -47,7 +47,7 @@ def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
     return tw.Stream(tw.functions.Linear(costs), tw.functions.Affine(rows, level + 0.05))
 
 
-def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
+def learners_on(K):
     advice = [tw.experts.Resolve(headroom=(0, 2), columns=True), "incumbent"]
     return [
         tw.Ensemble(K, experts=[tw.experts.Season(3, cells=2), *advice], max_move=0.3),
@@ -59,7 +59,7 @@ def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
     ]
 
 
-def is_infeasible(K: S.Polyhedral, out: list[int]) -> bool:
+def is_infeasible(K, out):
     """By a linear program: no member is 0 in all of these entries."""
     d, n = K.description(), int(np.prod(K.shape))
     lift = np.eye(n) if d.lift is None else np.asarray(d.lift @ np.eye(d.lift.shape[1]))

@@ -67,8 +67,7 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     edges = np.concatenate([[0], np.cumsum(rng.integers(1, 4, parts))])
     names = [f"n{i}" for i in range(entries)]
     shown = charts.ShownRun(rendering.RunStyle(hue=2), None, names, values, edges)
-    scale = float(np.abs(values).max())
-    axes = Figure().add_subplot()
+    scale, axes = float(np.abs(values).max()), Figure().add_subplot()
     clock = charts.Clock(int(edges[-1]))
     told = charts.draw_heat(axes, charts.PLAIN, shown=shown, scale=scale, clock=clock)
     found = np.zeros((entries, parts))

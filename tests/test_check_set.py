@@ -115,8 +115,7 @@ def negative_part(K, x):
     return max(0.0, -float(x.min()))
 
 
-CALLS = itertools.count()
-DESCRIBED = base.LinearDescription(np.zeros(3), np.ones(3))
+CALLS, DESCRIBED = itertools.count(), base.LinearDescription(np.zeros(3), np.ones(3))
 NOTHING = base.LinearDescription(np.zeros(3), np.zeros(3), A_eq=np.ones((1, 3)), b_eq=np.ones(1))
 CAPABILITIES = {"project": Projectable, "description": base.Polyhedral, "relax": base.Relaxable}
 BROKEN = {

@@ -12,16 +12,15 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core import conforming, errors, feedback, types
+from tidewolf.core import conforming, errors, feedback
 from tidewolf.deadline import Advisers
 from tidewolf.experts import asking, base
 
-K = tw.sets.Simplex(3)
-COSTS = np.random.default_rng(0).random((12, 3))
+K, COSTS = tw.sets.Simplex(3), np.random.default_rng(0).random((12, 3))
 CAPACITIES = np.random.default_rng(1).uniform(0.3, 0.8, (12, 3))
 GATE = threading.Event()
 """Shut: nobody who waits for it gets through."""
-CALLS: dict[str, int] = {}
+CALLS = {}
 LONG = 3.0
 """Seconds: far beyond all deadlines here, also on a machine with much to do."""
 
@@ -45,18 +44,16 @@ class Policy(base.Adviser):
     """oracle calls that it reports"""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self):
         return (self.name,)
 
-    def start(self, K: Any) -> Rounds:
+    def start(self, K):
         return Rounds()
 
-    def observe(self, K: Any, state: Rounds, seen: Any, x: types.Array) -> Rounds:
+    def observe(self, K, state, seen, x):
         return Rounds(state.seen + 1)
 
-    def propose(
-        self, K: Any, state: Rounds, known: Any, t: int, budget: int, vertices: Any
-    ) -> base.Proposals:
+    def propose(self, K, state, known, t, budget, vertices):
         CALLS[self.name] = CALLS.get(self.name, 0) + 1
         if threading.current_thread() is not threading.main_thread():
             time.sleep(self.seconds)
@@ -75,11 +72,11 @@ class Odd(Policy):
 
     answer: Any = None
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         super().__init__("odd")
         object.__setattr__(self, "answer", answer)
 
-    def propose(self, K: Any, state: Rounds, *_: Any) -> Any:
+    def propose(self, K, state, *_):
         return self.answer if state.seen else base.Proposals((np.eye(3)[0],), state)
 
 
@@ -91,7 +88,7 @@ def _free_who_hangs():
     GATE.set()
 
 
-def stepped(learner: tw.Ensemble, rounds: int) -> Any:
+def stepped(learner, rounds):
     state = learner.start()
     for t in range(rounds):
         seen = feedback.FullInformation(
@@ -101,7 +98,7 @@ def stepped(learner: tw.Ensemble, rounds: int) -> Any:
     return state
 
 
-def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
+def unsettled(learner, rounds):
     loss = tw.functions.Linear.one(COSTS[rounds])
     limit = tw.functions.Capacity.one(CAPACITIES[rounds])
     state = stepped(learner, rounds)
@@ -122,7 +119,7 @@ def test_learning_and_settling_are_an_update_to_the_bit():
     assert learner.save(learner.committed(passed)) == learner.save(decided)
 
 
-def hear(learner: tw.Ensemble, pool: Advisers, state: Any, seconds: float) -> Any:
+def hear(learner, pool, state, seconds):
     began = time.monotonic()
     heard = pool.hear(lambda: learner.committed(state), began + seconds)
     assert time.monotonic() - began < LONG
@@ -164,11 +161,11 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline():
 # --- sessions -------------------------------------------------------------------------------------
 
 
-def observed(session: tw.Session[Any], t: int, **how: Any) -> None:
+def observed(session, t, **how):
     session.observe(costs=COSTS[t], capacities=CAPACITIES[t], **how)
 
 
-def saved(session: tw.Session[Any]) -> bytes:
+def saved(session):
     return session.learner.save(session.state)
 
 
@@ -210,8 +207,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path, every):
         for t in range(5):
             session.play(deadline=0.05)
             observed(session, t)
-        x = session.play(deadline=0.05)
-        bits = saved(session)
+        x, bits = session.play(deadline=0.05), saved(session)
         session._journal._backend.close()  # as a kill leaves it
     CALLS.clear()
     with tw.Session.open(path, learner) as again:

@@ -3,7 +3,7 @@
 import itertools
 from collections import Counter
 from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_no_regret_where_no_point_keeps_every_limit():
 
 
 def test_progress_is_told_and_ends_at_the_end(problem, run):
-    moments: list[RunProgress] = []
+    moments = []
     tw.run(run.learner, problem.stream, progress=moments.append)
     totals = (pytest.approx(run.losses.sum()), pytest.approx(run.violations.sum()))
     assert moments[-1] == RunProgress(300, 300, run.oracle_calls, *totals)
@@ -79,8 +79,7 @@ def test_passing_the_horizon_is_said(problem):
 
 @pytest.mark.parametrize("learner", [tw.LyapunovDescent, tw.BanditPrimalDual, tw.DriftPlusPenalty])
 def test_each_of_several_limits_has_a_total_of_its_own(learner):
-    rng = np.random.default_rng(3)
-    T, n = 60, 4
+    rng, T, n = np.random.default_rng(3), 60, 4
     c, A, b = rng.uniform(0.1, 0.4, (T, n)), rng.normal(size=(T, 3, n)), rng.normal(size=(T, 3))
     K = tw.sets.Simplex(n)
     for constraints, limits in (
@@ -88,8 +87,7 @@ def test_each_of_several_limits_has_a_total_of_its_own(learner):
         (tw.functions.MaxAffine(A, b), lambda t, x: A[t] @ x - b[t]),
     ):
         stream = tw.Stream(tw.functions.Linear(rng.normal(size=(T, n))), constraints)
-        run = tw.run(learner(K, horizon=T), stream)
-        totals, t = 0.0, 0
+        run, totals, t = tw.run(learner(K, horizon=T), stream), 0.0, 0
         for played in tw.play(learner(K, horizon=T), stream):
             for i in range(played.losses.shape[0]):
                 x = played.x[i] if learner is tw.BanditPrimalDual else played.x
@@ -117,7 +115,7 @@ class Compiling(tw.LyapunovDescent):
     needs: ClassVar = tw.LyapunovDescent.needs
     fresh: ClassVar[list[Kernel]] = []
 
-    def update(self, state: Any, seen: Any) -> Any:
+    def update(self, state, seen):
         for each in self.fresh:
             each(1.0)
         return super().update(state, seen)
@@ -129,13 +127,11 @@ def test_no_clock_counts_compiling(monkeypatch):
 
     space = {"__name__": "somewhere", "inner": kernel(inner), "opaque": object()}
     exec("def never_kept(x):\n    return inner(x)\n    opaque", space)
-    K = tw.sets.L2Ball(2)
-    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))))
+    K, stream = tw.sets.L2Ball(2), tw.Stream(tw.functions.Linear(np.ones((3, 2))))
     tw.run(Compiling(K, horizon=3), stream)  # what the learner itself needs is compiled
     on_its_way = recording.Recording(Compiling(K, horizon=3), stream)
     monkeypatch.setattr(Compiling, "fresh", [kernel(space["never_kept"])])
-    before = compiling()
-    looks = itertools.count()
+    before, looks = compiling(), itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(looks)))  # every look takes a second
     monkeypatch.setattr(recording, "time", clock)
     monkeypatch.setattr(kernels, "time", clock)
@@ -145,7 +141,7 @@ def test_no_clock_counts_compiling(monkeypatch):
 
 
 def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(monkeypatch):
-    calls: Counter[str] = Counter()
+    calls = Counter()
     right = tw.sets.L2Ball.answer
 
     def counted(self, *given):

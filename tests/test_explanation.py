@@ -3,7 +3,6 @@
 import json
 import pickle
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +13,10 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 from tidewolf.explanation import record
 from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
-from tidewolf.methods.base import Learner
 
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
 FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="s", target="t")
-LEARNERS: dict[str, Learner[Any]] = {
+LEARNERS = {
     "ensemble": tw.Ensemble(FLOW, experts=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
         FLOW, experts=[tw.experts.Season(4, cells=2), "incumbent"], max_move=0.1
@@ -37,7 +35,7 @@ LEARNERS: dict[str, Learner[Any]] = {
 }
 
 
-def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.Session[Any]:
+def fed(learner, rounds, seed=0, **known):
     """A session that saw so many random rounds."""
     session, rng = tw.Session(learner), np.random.default_rng(seed)
     for _ in range(rounds):
@@ -50,8 +48,7 @@ def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.S
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     session = fed(LEARNERS[name], rounds)
-    before = session.learner.save(session.state)
-    why = session.explain()
+    before, why = session.learner.save(session.state), session.explain()
     page, line, plain = str(why), why.in_short(), why.to_dict()
     assert len(page.splitlines()) <= 29
     assert max(map(len, page.splitlines())) <= 105
@@ -79,8 +76,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
         experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
     )
-    session, rng = tw.Session(learner), np.random.default_rng(seed)
-    decisions = []
+    session, rng, decisions = tw.Session(learner), np.random.default_rng(seed), []
     for t in range(rounds + 1):
         known = {"context": t % 2, "advice": {"incumbent": rng.dirichlet(np.ones(4))}}
         decisions.append(session.play(**(known if asked[t] else {})))
@@ -124,8 +120,7 @@ def test_the_runs_totals_beside_a_member_are_those_of_its_rounds():
 def test_a_limit_is_named_with_what_it_holds():
     session = tw.Session(tw.LyapunovDescent(FLOW))
     session.observe(costs=np.zeros(5), capacities=[0.2, 1.0, 1.0, 1.0, 1.0])
-    why = session.explain()
-    x = session.play()
+    why, x = session.explain(), session.play()
     assert (why.limits[0].name, why.limits[0].load) == ("s > a", x[0])
     assert why.limits[0].capacity == 0.2
     assert why.limits[0].played == pytest.approx(FLOW.center[0] - 0.2)
@@ -163,7 +158,7 @@ def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path):
     assert session.explain().notes == ()
 
 
-def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> None:
+def lived(session, rounds, late, seed=0):
     """So many rounds, told of late, with a link out and another point played now and then."""
     rng = np.random.default_rng(seed)
     for t in range(rounds):
@@ -207,8 +202,7 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back)
 
 def test_a_learner_that_is_replaced_says_what_moved_by_name():
     session = fed(LEARNERS["ensemble"], 6)
-    last = session.play()
-    rng = np.random.default_rng(9)
+    last, rng = session.play(), np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
     less = tw.sets.FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
     session.migrate(tw.Ensemble(less, experts=[tw.experts.Resolve(headroom=(0, 1))]))
@@ -226,8 +220,7 @@ def test_what_is_out_is_said_with_what_had_to_leave_it():
     session = fed(tw.Ensemble(FLOW, max_move=0.01), 5)
     last = session.play()
     session.observe(costs=np.ones(5), capacities=np.ones(5))
-    x = session.play(unavailable=["s > a"])
-    why = session.explain()
+    x, why = session.play(unavailable=["s > a"]), session.explain()
     assert why.max_move is None
     assert why.out[0].before == last[0] > 0.0 == x[0]
     assert "Out       s > a" in str(why)
@@ -325,7 +318,7 @@ def test_a_matrix_and_many_commodities_are_explained():
     assert sum(one.share for one in routes if one.commodity == "s to b") == pytest.approx(1.0)
 
 
-def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
+def told(*rounds, **settings):
     """A session on three entries that saw rounds of costs and capacities."""
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3), **settings))
     for costs, capacities in rounds:

@@ -212,8 +212,7 @@ def test_every_learner_resumes_from_its_recording(place, name):
             run(EVERY[name](problem.K, horizon=24), problem.stream)
         return
     learner = EVERY[name](problem.K, horizon=24)
-    whole = run(learner, problem.stream)
-    cut = Recording(learner, problem.stream)
+    whole, cut = run(learner, problem.stream), Recording(learner, problem.stream)
     while not cut.done:
         for t in cut.advance():
             if t % 7 == 0 or cut.done:
@@ -317,8 +316,7 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
 
 
 def test_a_complete_folder_is_shown_again_and_its_page_written_again(folder, capsys):
-    before = results(folder)
-    page = (folder / "report.html").read_text()
+    before, page = results(folder), (folder / "report.html").read_text()
     (folder / "report.html").unlink()
     assert main(["report", "whole"]) == 0
     assert (

@@ -53,7 +53,7 @@ def every_door(tmp_path_factory):
         os.chdir(here)
 
 
-def findings(door: Door, replaced: dict[str, object]) -> list[str]:
+def findings(door, replaced):
     """What a call showed, if it did, with these arguments in place of the good ones."""
     shown = knock(door.call, {**door.given, **replaced})
     if shown is None:
@@ -62,7 +62,7 @@ def findings(door: Door, replaced: dict[str, object]) -> list[str]:
     return [f"{door.name}({told}): {shown}"]
 
 
-def all_at_once(door: Door, rng: random.Random) -> dict[str, object]:
+def all_at_once(door, rng):
     return {
         name: rng.choice(hostile(value))
         for name, value in door.given.items()

@@ -12,7 +12,7 @@ from tidewolf.evaluation.frontier import ALLOWED
 CAUTIONS = [float(f"{caution:.3g}") for caution in np.geomspace(0.01, 100.0, 13)]
 
 
-def by_default(K: tw.sets.ConvexSet, horizon: int) -> tw.LyapunovDescent:
+def by_default(K, horizon):
     """One call per round, and nothing swept."""
     return tw.LyapunovDescent(K, horizon=horizon)
 

@@ -2,7 +2,6 @@
 
 import math
 import re
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +11,7 @@ from tidewolf.core.errors import NotConvex
 from tidewolf.functions import Affine, Chain, Custom, Linear, Max, Sum
 from tidewolf.functions.support import Member, require_subgradients
 
-N, ROUNDS = 4, 24
-RNG = np.random.default_rng(0)
+N, ROUNDS, RNG = 4, 24, np.random.default_rng(0)
 C, P = RNG.normal(size=(ROUNDS, N)), RNG.uniform(size=(ROUNDS, N))
 SETS = {
     "simplex": tw.sets.Simplex(N),
@@ -55,7 +53,7 @@ RIGHT = {
 }
 
 
-def streams(value: Any, subgradient: Any) -> tuple[tw.Stream, tw.Stream]:
+def streams(value, subgradient):
     """As a loss, and as a constraint."""
     own = Custom(value, subgradient, N, rounds=ROUNDS)
     return tw.Stream(own, Affine(C, np.zeros(ROUNDS))), tw.Stream(Linear(C), own)

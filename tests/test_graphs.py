@@ -18,7 +18,7 @@ from tidewolf.sets.graph_tools import away, count_paths, leading_away, shortest,
 seeds = st.integers(0, 2**32)
 
 
-def any_links(seed: int, nodes: int, count: int) -> tuple[list[tuple[int, int]], list[float]]:
+def any_links(seed, nodes, count):
     """Links in all directions, loops and parallel ones among them; 0 reaches the last node."""
     rng = np.random.default_rng(seed)
     links = [*rng.integers(0, nodes, (count, 2)).tolist(), *itertools.pairwise(range(nodes))]

@@ -41,7 +41,7 @@ def measured(compare, served):
     """Servers and latencies by way, and all rounds; oslo is in maintenance in one of them, and
     another one is tried without a service first.
     """
-    rounds: list[Played] = []
+    rounds = []
     Controller = compare.Controller
 
     class Watched(Controller):

@@ -108,8 +108,7 @@ def test_what_is_stored_is_thinned_and_still_stands_for_all_rounds(monkeypatch):
 
 
 def test_rounds_of_later_numbers_and_before_the_window_are_not_used():
-    K = tw.sets.Simplex(2)
-    adviser = tw.experts.Leader(window=10)
+    K, adviser = tw.sets.Simplex(2), tw.experts.Leader(window=10)
     state = adviser.start(K)
     for t in (*range(30), 40, 41):  # the last ten before round 30 prefer the second entry
         loss = Linear.one([1.0, 0.0] if 20 <= t < 30 else [0.0, 5.0])

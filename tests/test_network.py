@@ -76,8 +76,7 @@ def test_paths_carry_what_links_do_but_for_circles(given_, paths, seed):
     network, rng = Network(BOTH_WAYS, **given_, paths=paths), np.random.default_rng(seed)
     place = {link: i for i, link in enumerate(network.links)}
     for x in members(network, rng):
-        shares = network.path_shares(x)
-        loads = np.zeros(len(network.links))
+        shares, loads = network.path_shares(x), np.zeros(len(network.links))
         for path in shares:
             demand = next(each for each in network.demands if each.name == path.commodity)
             assert path.nodes[0] in demand.sources

@@ -120,8 +120,7 @@ def test_an_error_names_the_setting(graph, pairs, k, error, setting):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_disjoint_paths_are_as_many_as_can_be_and_the_shortest_together(seed):
-    networkx = pytest.importorskip("networkx")
-    rng = np.random.default_rng(seed)
+    networkx, rng = pytest.importorskip("networkx"), np.random.default_rng(seed)
     every = [(i, j) for i in range(6) for j in range(6) if i != j]
     chosen = rng.choice(len(every), 14, replace=False)
     links = [(*every[i], float(rng.integers(1, 9))) for i in chosen]

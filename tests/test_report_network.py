@@ -74,8 +74,7 @@ def test_utilisation_is_load_over_capacity():
 @pytest.mark.parametrize("moving", [False, True])
 def test_the_worst_utilisation_is_that_of_any_round_and_says_which(learner, moving):
     """Also if a kernel plays, if a round has capacity 0, and after a run was resumed."""
-    rng = np.random.default_rng(3)
-    links = [("a", "b"), ("b", "c"), ("a", "c")]
+    rng, links = np.random.default_rng(3), [("a", "b"), ("b", "c"), ("a", "c")]
     net = tw.networks.Network(links, source="a", target="c", demand=4.0)
     rounds = 400  # more than a page has parts
     room = 4.0 * rng.uniform(0.3, 1.0, (rounds, 3))

@@ -20,8 +20,7 @@ from tidewolf.hindsight.sdp import SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated
 
-seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=5, deadline=None)
+seeds, few = st.integers(0, 2**32 - 1), settings(max_examples=5, deadline=None)
 ROOM = [-0.3, -0.1, 0.05, 0.3]
 SOLVERS = [
     pytest.param(SemidefiniteProgramming(), id="semidefinite"),
@@ -79,8 +78,7 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
     rng = np.random.default_rng(seed)
     c, a, shift = rng.normal(size=3), rng.normal(size=3), far * np.ones(3)
     a /= np.linalg.norm(a)
-    across = c - (c @ a) * a
-    free = -c / np.linalg.norm(c)
+    across, free = c - (c @ a) * a, -c / np.linalg.norm(c)
     x = offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
     x = free if free @ a <= offset else x
     stream = tw.Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
@@ -189,8 +187,7 @@ def test_its_limits_bind_and_can_be_met(problem):
     stream, K = problem.stream, problem.K
     assert len(problem) == 1000
     assert stream.constraints.values(np.zeros(K.shape)).max() <= -0.02
-    best = tw.best_in_hindsight(K, stream)
-    free = K.lmo(stream.losses.C.sum(axis=0))
+    best, free = tw.best_in_hindsight(K, stream), K.lmo(stream.losses.C.sum(axis=0))
     assert best.feasible
     assert best.upper - best.lower <= 2e-6 * abs(best.upper)
     assert (stream.constraints.values(free) > 0).mean() > 0.5
@@ -307,8 +304,7 @@ def test_however_equations_are_said_they_are_the_same():
     def rounds(count):
         return Linear(np.tile(C / count, (count, 1, 1)))
 
-    X = np.eye(n) + 0.1 * symmetric(rng, n)
-    E = np.zeros((len(i), n, n))
+    X, E = np.eye(n) + 0.1 * symmetric(rng, n), np.zeros((len(i), n, n))
     E[np.arange(len(i)), i, j] = 1.0
     v, K = X[i, j], BoundedPSD(n, 8.0)
     k, either = len(i), [*(3 * v), *(-0.7 * v)]
@@ -330,8 +326,7 @@ def test_however_equations_are_said_they_are_the_same():
 def test_bounds_beside_equations_bind():
     rng = np.random.default_rng(4)
     n, rows = 8, rng.normal(size=(400, 1, 8, 8))
-    diagonal = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
-    X = np.eye(n)
+    diagonal, X = np.eye(n)[:, :, None] * np.eye(n)[:, None, :], np.eye(n)
     pairs = np.concatenate([diagonal[:, None], -diagonal[:, None]], axis=1)
     A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
     room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
@@ -362,8 +357,7 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("K", "entries"), IMPOSSIBLE)
 @pytest.mark.parametrize("squares", [False, True])
 def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
-    rng = np.random.default_rng(5)
-    limits = fixed(entries, K.shape)
+    rng, limits = np.random.default_rng(5), fixed(entries, K.shape)
     if squares:
         limits = Squared(limits.low, limits.places, limits.sides)
     got = tw.best_in_hindsight(K, tw.Stream(Linear.one(rng.normal(size=K.shape)), limits))

@@ -55,8 +55,7 @@ def test_pages_metrics_and_descriptions_load_nothing(served, session):
 def test_examples_of_the_description_fit_it(served):
     from jsonschema import Draft202012Validator
 
-    described = call(served.url, "GET", "/openapi.json").body
-    checked = 0
+    described, checked = call(served.url, "GET", "/openapi.json").body, 0
     for methods in described["paths"].values():
         for operation in (methods[key] for key in methods if key != "parameters"):
             assert operation["summary"].endswith(".")
@@ -159,8 +158,7 @@ def test_whole_numbers_are_digits(text):
 )
 def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
     now, taken = 0.0, 0
-    quotas = requests.Quotas(observations=rate, clock=lambda: now)
-    largest = 0
+    quotas, largest = requests.Quotas(observations=rate, clock=lambda: now), 0
     for wait, amount in asked:
         now += wait
         try:
@@ -202,8 +200,7 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
 
 
 def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
-    server = servers.start(tmp_path / "data", "--log")
-    path = f"/v1/sessions/{fresh()}"
+    server, path = servers.start(tmp_path / "data", "--log"), f"/v1/sessions/{fresh()}"
     call(server.url, "PUT", path, SIMPLEX, {"Authorization": "Bearer secret"})
     with connected(server.url) as slow:
         head = f"POST {path}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 24\r\n\r\n"

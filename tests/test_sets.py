@@ -148,8 +148,7 @@ def test_the_sizes_of_round_sets_are_attained(seed):
         if isinstance(K, sets.LpBall):
             units = [np.eye(n)[0], np.ones(n) / math.sqrt(n)]
         elif isinstance(K, sets.GroupBall):
-            firsts = np.unique(K.groups, return_index=True)[1]
-            spread = np.zeros(n)
+            firsts, spread = np.unique(K.groups, return_index=True)[1], np.zeros(n)
             spread[firsts] = K.weights / np.linalg.norm(K.weights)
             units = [*np.eye(n), spread]
         else:

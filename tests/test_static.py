@@ -7,8 +7,7 @@ import tidewolf as tw
 
 
 def reverting(days, stocks, seed):
-    rng = np.random.default_rng(seed)
-    level = np.zeros((days + 1, stocks))
+    rng, level = np.random.default_rng(seed), np.zeros((days + 1, stocks))
     for t in range(days):
         level[t + 1] = 0.9 * level[t] + 0.05 * rng.standard_normal(stocks)
     return tw.functions.LogWealth(np.exp(np.diff(level, axis=0)))

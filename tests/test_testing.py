@@ -19,7 +19,7 @@ class NumberChecks(int):
 
 
 def test_a_failed_check_is_named_and_so_is_an_error_inside_one():
-    passed: list[str] = []
+    passed = []
     run_checks(NumberChecks(3), "Three", passed.append)
     assert passed == ["numbers are small", "numbers divide"]
     with pytest.raises(errors.CheckFailed, match=r"Twelve.*numbers are small.*12 is large"):
@@ -38,7 +38,7 @@ def test_a_failed_check_is_named_and_so_is_an_error_inside_one():
     ids=["set", "function", "learner"],
 )
 def test_every_check_that_passes_is_reported_once(check, good):
-    kept: list[str] = []
+    kept = []
     check(good, on_pass=kept.append)
     assert len(kept) == len(set(kept)) > 5
 

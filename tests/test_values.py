@@ -179,7 +179,7 @@ def test_identities_are_the_same_in_another_process_with_another_hash_seed():
 def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
     """Else a setting could be added that every value then has, and files would be orphaned."""
     for value in examples():
-        kind: Any = type(value)
+        kind = type(value)
         labels = {f.name: getattr(value, f.name) for f in fields(kind) if f.metadata.get("label")}
         if kind.__dataclass_params__.init:
             assert kind(**_given_settings(value), **labels) == value
