@@ -18,7 +18,7 @@ EXTRA = {found[1].replace("-", "_"): found[2] for found in reversed(DECLARED) if
 
 TESTS = {
     "cvxpy": "test_from_cvxpy.py test_proximal_bundle.py::test_a_conic_solver_agrees",
-    "fastapi": "test_haproxy.py test_refusals.py test_serve_faults.py test_serve_fuzz.py "
+    "fastapi": "test_haproxy.py test_refusals.py test_serve_faults.py "
     "test_serve_security.py test_service.py test_storm.py",
     "hatchling": "test_release.py",
     "httpx": "test_backup.py test_client.py test_service_docs.py",
@@ -38,7 +38,7 @@ TESTS = {
     "pandas": "test_archive.py::test_what_packs_well_and_is_small_is_read "
     "test_compare.py::test_pandas_has_a_row_for_each_run test_dates.py "
     "test_decision_files.py "
-    "test_decisions.py::test_a_table_has_a_column_an_entry_under_the_round_or_its_time "
+    "test_evaluation.py::test_a_table_has_a_column_an_entry_under_the_round_or_its_time "
     "test_experiments.py test_incumbent.py test_limit_files.py test_outputs_page.py "
     "test_own_data.py",
     "playwright": "test_browser.py",

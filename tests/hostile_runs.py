@@ -28,31 +28,20 @@ from tidewolf.methods.steps.saddle import HOPELESS
 
 Rng, HULL = np.random.Generator, np.random.default_rng(0).standard_normal((9, 3))
 SETS = (
-    tw.sets.Simplex(2),
-    tw.sets.Simplex(6),
-    tw.sets.CappedSimplex(5, 0.5),
-    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]),
-    tw.sets.Box(np.zeros(4), np.ones(4)),
-    tw.sets.SimplexProduct([2, 3]),
-    tw.sets.FlowPolytope.examples()[0],
-    tw.sets.L1Ball(4, 2.0),
-    tw.sets.L2Ball((2, 2), 3.0),
-    tw.sets.VertexHull(HULL),
+    tw.sets.Simplex(2), tw.sets.Simplex(6), tw.sets.CappedSimplex(5, 0.5),
+    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]), tw.sets.Box(np.zeros(4), np.ones(4)),
+    tw.sets.SimplexProduct([2, 3]), tw.sets.FlowPolytope.examples()[0], tw.sets.L1Ball(4, 2.0),
+    tw.sets.L2Ball((2, 2), 3.0), tw.sets.VertexHull(HULL),
     tw.sets.Translated(tw.sets.VertexHull(1e-2 * HULL), np.full(3, 1e2)),
     tw.sets.Spectraplex(3),
-)
+)  # fmt: skip
 WITHOUT_ENTRIES = SETS[1], SETS[2], SETS[4]
 """Those that have members without any one entry."""
 OTHERS = (
-    tw.PrimalDual,
-    tw.DriftPlusPenalty,
-    tw.LyapunovFrankWolfe,
-    tw.BanditPrimalDual,
-    tw.baselines.SinhaVaze,
-    tw.baselines.OnlineFrankWolfe,
-    tw.baselines.ProjectedPrimalDual,
+    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual,
+    tw.baselines.SinhaVaze, tw.baselines.OnlineFrankWolfe, tw.baselines.ProjectedPrimalDual,
     tw.baselines.WangWanZhang,
-)
+)  # fmt: skip
 ROUNDING = 1e-9
 INFO = "time", "context", "advice", "forecast", "unavailable"
 

@@ -20,21 +20,12 @@ from io import StringIO
 from tidewolf.cli import main as command
 
 NEEDED = (
-    "encodings.idna",
-    "fastapi",
-    "typer._adapters",
-    "typer._click.decorators",
-    "uvicorn.lifespan.on",
-    "uvicorn.loops.uvloop",
-    "uvicorn.protocols.http.auto",
-    "tidewolf.cli.app",
-    "tidewolf.storage.session_store",
-    "tidewolf.service.app",
-    "tidewolf.service.server",
-    "tidewolf.service.pages",
-    "tidewolf.service.metrics",
+    "encodings.idna", "fastapi", "typer._adapters", "typer._click.decorators",
+    "uvicorn.lifespan.on", "uvicorn.loops.uvloop", "uvicorn.protocols.http.auto",
+    "tidewolf.cli.app", "tidewolf.storage.session_store", "tidewolf.service.app",
+    "tidewolf.service.server", "tidewolf.service.pages", "tidewolf.service.metrics",
     "tidewolf.service.sessions",
-)
+)  # fmt: skip
 """What a server imports when it starts, all by itself."""
 
 

@@ -26,15 +26,11 @@ from tidewolf.testing.learners import hostile_stream
 DIAMOND = tw.sets.FlowPolytope.examples()[0]
 HULL = tw.sets.VertexHull(np.random.default_rng(0).standard_normal((7, 3)))
 DESCRIBED = [
-    tw.sets.Simplex(4),
-    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]),
-    tw.sets.CappedSimplex(5, 0.5),
-    DIAMOND,
-    HULL,
+    tw.sets.Simplex(4), tw.sets.Box([-1.0, 0.0], [1.0, 3.0]), tw.sets.CappedSimplex(5, 0.5),
+    DIAMOND, HULL,
     tw.sets.Translated(tw.sets.Simplex(3, total=2.0), np.array([1.0, 0.0, -5.0])),
-    tw.sets.Shrunk(HULL, 0.4),
-    tw.sets.Simplex(1),
-]
+    tw.sets.Shrunk(HULL, 0.4), tw.sets.Simplex(1),
+]  # fmt: skip
 CURVED, seeds = [tw.sets.L2Ball(3), tw.sets.Spectraplex(2)], st.integers(0, 2**32 - 1)
 
 

@@ -17,26 +17,13 @@ FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
 MANY = tw.sets.MultiFlow.from_edges(LINKS, [("SEA", "NYC", 2.0), ("SEA", "CHI", 1.0)])
 S = tw.sets
 SETS = (
-    FLOWS,
-    MANY,
-    *S.FlowPolytope.examples()[:3],
-    *S.MultiFlow.examples(),
-    *S.CapacitatedFlow.examples(),
-    *S.Simplex.examples(),
-    *S.SimplexProduct.examples(),
-    *S.CappedSimplex.examples()[:2],
-    *S.Box.examples(),
-    *S.Product.examples()[:2],
-    *S.Scaled.examples(),
-    *S.Shrunk.examples()[:1],
-    *S.Birkhoff.examples()[:2],
-    *S.Matching.examples()[:2],
-    *S.Permutahedron.examples()[:1],
-    *S.L1Ball.examples()[:1],
-    *S.L2Ball.examples()[:2],
-    *S.VertexHull.examples()[:2],
-    *S.BoundedPSD.examples()[:1],
-)
+    FLOWS, MANY, *S.FlowPolytope.examples()[:3], *S.MultiFlow.examples(),
+    *S.CapacitatedFlow.examples(), *S.Simplex.examples(), *S.SimplexProduct.examples(),
+    *S.CappedSimplex.examples()[:2], *S.Box.examples(), *S.Product.examples()[:2],
+    *S.Scaled.examples(), *S.Shrunk.examples()[:1], *S.Birkhoff.examples()[:2],
+    *S.Matching.examples()[:2], *S.Permutahedron.examples()[:1], *S.L1Ball.examples()[:1],
+    *S.L2Ball.examples()[:2], *S.VertexHull.examples()[:2], *S.BoundedPSD.examples()[:1],
+)  # fmt: skip
 
 
 def stream_on(K, rounds, seed):

@@ -127,12 +127,9 @@ def test_a_rival_that_has_played_can_be_copied_and_sent():
 
 DIAMOND = FlowPolytope.examples()[0]
 SWEPT = [
-    baselines.OnlineFrankWolfe,
-    baselines.ProjectedPrimalDual,
-    baselines.ProximalPenalty,
-    baselines.SinhaVaze,
-    baselines.WangWanZhang,
-]
+    baselines.OnlineFrankWolfe, baselines.ProjectedPrimalDual, baselines.ProximalPenalty,
+    baselines.SinhaVaze, baselines.WangWanZhang,
+]  # fmt: skip
 
 
 def actions(learner, stream):

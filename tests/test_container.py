@@ -104,12 +104,9 @@ class Place:
             "root": str(self.folder / "root"),
             "shown": [path for path in (*system, *python) if os.path.lexists(path)],
             "secrets": {self.secret: str(self.tokens)},
-            "volumes": {self.data_path: str(self.volume)},
-            "user": self.said.user,
-            "folder": self.said.folder,
-            "env": env,
-            "command": command,
-        }
+            "volumes": {self.data_path: str(self.volume)}, "user": self.said.user,
+            "folder": self.said.folder, "env": env, "command": command,
+        }  # fmt: skip
 
     def ran(self, command):
         """What a command says that must do well."""

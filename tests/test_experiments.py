@@ -439,19 +439,11 @@ def test_places_in_the_ways_people_write(tmp_path):
     )
     places = parse(text, "f.toml").places
     told = {
-        ("name",): (2, 1),
-        ("odd key",): (3, 1),
-        ("long",): (4, 1),
-        ("a", "b"): (8, 1),
-        ("list",): (9, 1),
-        ("when",): (11, 1),
-        ("set",): (12, 1),
-        ("set", "n"): (13, 3),
-        ("learners", 0, "name"): (15, 1),
-        ("learners", 1): (16, 1),
-        ("learners", 1, "name"): (17, 3),
-        ("learners", 1, "more", "z"): (19, 1),
-    }
+        ("name",): (2, 1), ("odd key",): (3, 1), ("long",): (4, 1), ("a", "b"): (8, 1),
+        ("list",): (9, 1), ("when",): (11, 1), ("set",): (12, 1), ("set", "n"): (13, 3),
+        ("learners", 0, "name"): (15, 1), ("learners", 1): (16, 1),
+        ("learners", 1, "name"): (17, 3), ("learners", 1, "more", "z"): (19, 1),
+    }  # fmt: skip
     assert {path: places[path] for path in told} == told
     assert ("no",) not in places
     assert ("not", "a", "table") not in places

@@ -34,11 +34,8 @@ SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = 
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
 LONG = TWO + 'rounds = 2500\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 LABELS = [
-    "LyapunovDescent-seed-0",
-    "SinhaVaze-seed-0",
-    "LyapunovDescent-seed-3",
-    "SinhaVaze-seed-3",
-]
+    "LyapunovDescent-seed-0", "SinhaVaze-seed-0", "LyapunovDescent-seed-3", "SinhaVaze-seed-3",
+]  # fmt: skip
 LABELS = [f"0{number}-{label}" for number, label in enumerate(LABELS, start=1)]
 FILES = "decisions.csv decisions.parquet experiment.toml limits.csv limits.parquet report.html"
 FILES += (

@@ -269,12 +269,9 @@ def test_graphs_are_links_wherever_links_are_taken(make):
 @both
 def test_an_edge_list_carries_lengths_capacities_and_names(frame):
     columns = {
-        "tail": ["SEA", "DEN", "SEA"],
-        "head": ["DEN", "NYC", "NYC"],
-        "Length": [2.0, 3.0, 7.0],
-        "capacity": [5.0, None, 4.0],
-        "name": ["west", "", "long"],
-    }
+        "tail": ["SEA", "DEN", "SEA"], "head": ["DEN", "NYC", "NYC"], "Length": [2.0, 3.0, 7.0],
+        "capacity": [5.0, None, 4.0], "name": ["west", "", "long"],
+    }  # fmt: skip
     table = pd.DataFrame(columns) if frame is FRAMES["pandas"] else pl.DataFrame(columns)
     network = tw.networks.Network(table, source="SEA", target="NYC")
     assert network.lengths.tolist() == [2.0, 3.0, 7.0]

@@ -25,14 +25,9 @@ COSTS, CAPACITIES = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
 
 
 BODIES = {
-    "put": Description,
-    "decide": m.DecisionRequest,
-    "observe": m.ObservationRequest,
-    "pin": m.Pin,
-    "mode": m.ModeChange,
-    "rollback": m.Rollback,
-    "migrate": m.Migration,
-}
+    "put": Description, "decide": m.DecisionRequest, "observe": m.ObservationRequest,
+    "pin": m.Pin, "mode": m.ModeChange, "rollback": m.Rollback, "migrate": m.Migration,
+}  # fmt: skip
 
 
 LOOKS = {

@@ -67,14 +67,10 @@ PATHS = MaxUtilization(
 )
 SPARSE = csr_array(np.arange(12.0).reshape(6, 2) - 5.0)
 BATCHES = [
-    *Capacity.examples(),
-    *MaxAffine.examples(),
-    MaxAffine(SPARSE, np.ones((4, 6))),
-    PATHS,
-    *Max.examples(),
-    Max(Affine([[1.0, 0.0, 2.0]] * 2, [0.1, 0.2]), PATHS, Max(PATHS)),
+    *Capacity.examples(), *MaxAffine.examples(), MaxAffine(SPARSE, np.ones((4, 6))), PATHS,
+    *Max.examples(), Max(Affine([[1.0, 0.0, 2.0]] * 2, [0.1, 0.2]), PATHS, Max(PATHS)),
     Affine([[1.0, 2.0], [0.0, 3.0]], [1.0, 2.0]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=[f"{i}" for i in range(len(BATCHES))])

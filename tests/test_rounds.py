@@ -118,23 +118,17 @@ def numbers(recording):
     """All that was recorded."""
     state, audit = recording.state, recording.audit
     return {
-        "losses": recording.losses,
-        "violations": recording.violations,
-        "distances": recording.distances,
-        "calls": recording.calls,
-        "churn": recording.churn,
-        "last": recording.movement.last,
-        "means": recording.trajectory.means,
-        "trajectory": np.array(recording.trajectory.parts()[1:3]),
-        "each": recording.each,
+        "losses": recording.losses, "violations": recording.violations,
+        "distances": recording.distances, "calls": recording.calls, "churn": recording.churn,
+        "last": recording.movement.last, "means": recording.trajectory.means,
+        "trajectory": np.array(recording.trajectory.parts()[1:3]), "each": recording.each,
         "peaks": recording.peaks.used,
         **{f"breaches {i}": part for i, part in enumerate(recording.breaches.parts())},
         "membership": np.array(recording.membership.parts()[1:4]),
         "infeasibility": np.array(recording.membership.worst),
         "audit": np.array([audit.updates, *audit.numbers()[-2:], len(audit.sample)]),
-        "ends": np.array(recording.ends),
-        **told(state),
-    }
+        "ends": np.array(recording.ends), **told(state),
+    }  # fmt: skip
 
 
 def told(state):

@@ -53,14 +53,11 @@ def test_things_that_differ_are_neither_equal_nor_alike():
 
 def test_equal_things_have_equal_hashes_and_identities():
     pairs = [
-        (np.array([0.0, 1.0]), np.array([-0.0, 1.0])),
-        (0.0, -0.0),
+        (np.array([0.0, 1.0]), np.array([-0.0, 1.0])), (0.0, -0.0),
         (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3))),
-        (np.arange(6.0)[::2], np.array([0.0, 2.0, 4.0])),
-        ((1, np.ones(2)), (1, np.ones(2))),
-        (Thing(np.ones(2)), Thing(np.ones(2))),
-        (np.ones(2), strict.ones(2)),
-    ]
+        (np.arange(6.0)[::2], np.array([0.0, 2.0, 4.0])), ((1, np.ones(2)), (1, np.ones(2))),
+        (Thing(np.ones(2)), Thing(np.ones(2))), (np.ones(2), strict.ones(2)),
+    ]  # fmt: skip
     for a, b in pairs:
         assert Thing(a) == Thing(b)
         assert hash(Thing(a)) == hash(Thing(b))

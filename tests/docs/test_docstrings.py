@@ -13,16 +13,12 @@ import tidewolf as tw
 
 PUBLIC, DECLARED = dict(public()), dict(documented())
 NEEDS = {
-    "FileFormat": ("pandas", "app"),
-    "Follower": ("pandas", "app"),
-    "OnlineAllocator": ("sklearn", "sklearn"),
-    "from_cvxpy": ("cvxpy", "cvx"),
-    "from_jax": ("jax", "jax"),
-    "from_files": ("pandas", "app"),
-    "from_torch": ("torch", "torch"),
-    "read_graph": ("pandas", "app"),
+    "FileFormat": ("pandas", "app"), "Follower": ("pandas", "app"),
+    "OnlineAllocator": ("sklearn", "sklearn"), "from_cvxpy": ("cvxpy", "cvx"),
+    "from_jax": ("jax", "jax"), "from_files": ("pandas", "app"),
+    "from_torch": ("torch", "torch"), "read_graph": ("pandas", "app"),
     "read_table": ("pandas", "app"),
-}
+}  # fmt: skip
 """Examples that need a package, and its extra."""
 
 
