@@ -24,7 +24,8 @@ from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.operating import means, percent, problems
 from tidewolf.core.types import Floats
-from tidewolf.problems.gateway import DAY
+from tidewolf.problems import Problem
+from tidewolf.problems.shares import DAY
 
 LEADER, WEALTH = 12.40, 0.95
 SEEDS, TARGETS = 5, (0.001, 0.002, 0.005, 0.01)
@@ -54,7 +55,7 @@ def plan(limits: Limits) -> Iterator[Bar]:
         yield Bar(f"plan, seed {seed}, worst window", worst, 2.0, "%")
 
 
-def offline(problem: tw.problems.Problem) -> float:
+def offline(problem: Problem) -> float:
     """The least mean latency of any decisions, each round's own, within quotas and budgets."""
     losses, limits = problem.stream.losses, problem.stream.constraints
     spend = problem.stream.budgets["usd"]
@@ -63,7 +64,8 @@ def offline(problem: tw.problems.Problem) -> float:
     rows = sparse.csr_array((spend.A.ravel(), (days, np.arange(T * n))))
     totals = np.add.reduceat(spend.b, np.arange(0, T, DAY))
     shares = sparse.kron(sparse.eye_array(T), np.ones((1, n)), format="csr")
-    bounds = np.column_stack([np.zeros(T * n), np.clip(limits.c, 0.0, 1.0).ravel()])
+    most = np.clip(limits.c, 0.0, 1.0).ravel()
+    bounds = np.column_stack([np.zeros(T * n), most])
     found = linprog(losses.C.ravel(), rows, totals, shares, np.ones(T), bounds, method="highs-ipm")
     return float(found.fun) / T
 

@@ -40,7 +40,7 @@ class Bar:
     @property
     def holds(self) -> bool:
         """False for NaN."""
-        return self.measured >= self.bar if self.least else self.measured <= self.bar
+        return bool(self.measured >= self.bar if self.least else self.measured <= self.bar)
 
     @property
     def line(self) -> str:

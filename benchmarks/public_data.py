@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import public_sdplib, tasks
-from tidewolf.problems.data import VARIABLE, data_folder, recorded
+from tidewolf.problems.base import VARIABLE, data_folder, recorded
 
 
 class Source(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 
 import tidewolf as tw
 from benchmarks.pages import ABSENT, Table
-from tidewolf.problems.data import data_folder
+from tidewolf.problems.base import data_folder
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 _NOTHING = str.maketrans(dict.fromkeys("{}(),", " "))

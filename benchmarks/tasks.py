@@ -17,10 +17,13 @@ from scipy.sparse import csr_array
 import tidewolf as tw
 from benchmarks.at_size import traffic
 from benchmarks.registry import task
-from tidewolf.core import randomness, types
+from tidewolf.core.randomness import autoregressive_noise
+from tidewolf.core.types import Floats
 from tidewolf.methods.budget import worst_windows
-from tidewolf.problems import Problem, data, records
+from tidewolf.problems import Problem
 from tidewolf.problems.adversarial import COMMON
+from tidewolf.problems.base import record
+from tidewolf.problems.records import COUNTED
 
 COST = 0.001
 """What buying or selling a unit of wealth costs."""
@@ -29,14 +32,14 @@ for _name in ("routing", "geant", "uunet"):
     task("network")(tw.problems.named(_name))
 for _name in ("abilene", "freeway"):
     task("network", recorded=True)(tw.problems.named(_name))
-task("traffic", first=records.COUNTED.start, recorded=True)(tw.problems.meta)
+task("traffic", first=COUNTED.start, recorded=True)(tw.problems.meta)
 task("energy", recorded=True)(tw.problems.carbon)
 task("energy")(tw.problems.scheduling)
 task("matrix")(tw.problems.sdp)
 task("matrix")(tw.problems.completion)
 
 
-def _worst_window(problem: Problem, points: types.Floats) -> dict[str, float]:
+def _worst_window(problem: Problem, points: Floats) -> dict[str, float]:
     """The largest net overspend within a day, of the budget of a day."""
     budget, spend = problem.budgets[0], problem.stream.budgets[problem.budgets[0].name]
     periods = budget.windows(len(points), None)
@@ -83,7 +86,7 @@ def charging(rounds: int | None = None, seed: int = 0) -> Problem:
     needs = rng.uniform(8.0, 24.0, 16)
     each = [tw.sets.CappedSimplex(b - a, 7.0, k) for (a, b), k in zip(cars, needs, strict=True)]
     hour_of = np.concatenate([np.arange(a, b) for a, b in cars])
-    noise = randomness.autoregressive_noise(seed, "charging", T, (33,), 0.6)
+    noise = autoregressive_noise(seed, "charging", T, (33,), 0.6)
     peak = [np.exp(-(((hours - at) / wide) ** 2)) for at, wide in ((3, 2), (4, 2.5), (12, 3))]
     wind = np.exp(-(((hours - 10 - 1.5 * noise[:, :1]) / 3) ** 2))
     price = 24 + 14 * peak[0] - 6 * wind + noise[:, 1:17]
@@ -112,7 +115,7 @@ def maxcut(rounds: int | None = None, seed: int = 0, n: int = 16) -> Problem:
     return Problem("maxcut", tw.sets.Spectraplex(n, n), stream, "Online max-cut.", period=100)
 
 
-def wealth(problem: Problem, held: types.Floats) -> dict[str, float]:
+def wealth(problem: Problem, held: Floats) -> dict[str, float]:
     """What a unit of wealth becomes, before and after costs, and the share traded per round."""
     returns = problem.stream.losses.returns[-len(held) :]
     growth, traded = (held * returns).sum(axis=1), turnover(held, returns)
@@ -121,17 +124,18 @@ def wealth(problem: Problem, held: types.Floats) -> dict[str, float]:
     return {"wealth": whole, "after costs": float(np.exp(after)), "traded": traded[1:].mean()}
 
 
-def turnover(held: types.Floats, returns: types.Floats) -> types.Floats:
+def turnover(held: Floats, returns: Floats) -> Floats:
     """How much of the wealth is traded before each round, buying and selling added up."""
     drifted = held * returns
     drifted = drifted / drifted.sum(axis=1, keepdims=True)
-    return np.asarray(np.abs(held - np.vstack([np.zeros_like(held[:1]), drifted[:-1]])).sum(axis=1))
+    before = np.vstack([np.zeros_like(held[:1]), drifted[:-1]])
+    return np.asarray(np.abs(held - before).sum(axis=1))
 
 
 @task("portfolio", recorded=True, numbers=wealth)
 def nyse(rounds: int | None = None, seed: int = 0) -> Problem:
     """NYSE(O): 36 stocks over 5,651 days, 1962 to 1984 (Cover 1991); no constraints."""
-    worth = np.loadtxt(data.record("nyse_o.csv"), delimiter=",", skiprows=1, ndmin=2)
+    worth = np.loadtxt(record("nyse_o.csv"), delimiter=",", skiprows=1, ndmin=2)
     returns = np.vstack([worth[:1], worth[1:] / worth[:-1]])[:rounds]
     stream = tw.Stream(tw.functions.LogWealth(returns))
     return Problem("nyse", tw.sets.Simplex(returns.shape[1]), stream, "Shares of stocks.")
@@ -172,7 +176,7 @@ def drifting(K: Any, rounds: int | None, seed: int) -> tw.Stream:
     rng, n = np.random.default_rng(seed), math.prod(K.shape)
     T = max(6, min(rounds or 200, 60_000_000 // n))
 
-    def drawn() -> types.Floats:
+    def drawn() -> Floats:
         d = rng.standard_normal(K.shape)
         return d + d.T if len(K.shape) == 2 and K.shape[0] == K.shape[1] else d
 

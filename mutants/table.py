@@ -135,7 +135,7 @@ PATCHES = {
             "tests/test_functions.py::test_examples_keep_every_law",
         ),
     },
-    "networks/from_files.py": {
+    "networks/network_files.py": {
         "NetworkFiles: the edge list's capacities count beside the table's": Patch(
             "values[:, places], own)",
             "np.minimum(values[:, places], own) if name == 'capacities' "
@@ -206,6 +206,10 @@ PATCHES = {
         ),
     },
     "methods/steps/adagrad.py": {
+        "group: what has not moved gives back": ("square <= 0.0 or held:", "square <= 0.0:", GROUP),
+        "factors: given back by shares, not by their squares": Patch(
+            "square += part.share**2 * float", "square += part.share * float", FACTORS
+        ),
         "group: prices forget the shares": Patch(
             "own2 = share * share * norms2", "own2 = share * norms2", GROUP
         ),
@@ -216,12 +220,6 @@ PATCHES = {
             "far = far + np.sqrt(squares(x - y, factors))",
             "far = far + 0.0 * squares(x - y, factors)",
             GROUP,
-        ),
-    },
-    "methods/steps/group.py": {
-        "group: what has not moved gives back": ("square <= 0.0 or held:", "square <= 0.0:", GROUP),
-        "factors: given back by shares, not by their squares": Patch(
-            "square += part.share**2 * float", "square += part.share * float", FACTORS
         ),
     },
     "methods/pool.py": {
@@ -238,7 +236,9 @@ PATCHES = {
             REFERENCES,
         ),
         "a maximum whose gradient is that of the last part": Patch(
-            "mine = first == i\n", "mine = first == len(self.parts) - 1 - i\n", REFERENCES
+            "weights * like(first == i, weights)",
+            "weights * like(first == len(self.parts) - 1 - i, weights)",
+            REFERENCES,
         ),
     },
     "functions/linear.py": {
@@ -263,7 +263,7 @@ PATCHES = {
             "ACROSS, ROUNDING = 1e-2, 1e3", "ACROSS, ROUNDING = 0.0, 1e3", ACROSS
         ),
     },
-    "hindsight/policy.py": {
+    "hindsight/best.py": {
         "equal rows of rounds with other features merged": Patch(
             "key = kinds[i].tobytes() + A.indices", "key = A.indices", "tests/test_policy.py"
         ),
@@ -369,17 +369,9 @@ PATCHES = {
     },
     "projection/active.py": {
         "factors: one tolerance for all": Patch(
-            "tols = tol * _shares(factors.radii)",
-            "tols = np.full(len(factors.radii), tol)",
+            "tols = tol * _shares(factors_in(K).radii)",
+            "tols = np.full(len(factors_in(K).radii), tol)",
             FACTORED,
-        ),
-    },
-    "kernels/factored_active_set.py": {
-        "factors: the whole way from y to x": Patch(
-            "shift = max(0.0, 1.0 - gap / distance2)", "shift = 1.0", FACTORED
-        ),
-        "factors: the oracle's error is drop": Patch(
-            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
         ),
     },
     "learners/lyapunov_descent.py": {
@@ -566,6 +558,14 @@ PATCHES = {
         ),
     },
     "kernels/active_set.py": {
+        "factors: the whole way from y to x": Patch(
+            "            shift = max(0.0, 1.0 - gap / distance2)\n",
+            "            shift = 1.0\n",
+            FACTORED,
+        ),
+        "factors: the oracle's error is drop": Patch(
+            "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
+        ),
         "rounding chooses between vertices that tie": Patch(
             "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",

@@ -143,7 +143,7 @@ def main():
     each error that is no sentence.
     """
     from tidewolf.core.errors import TidewolfError
-    from tidewolf.service.description import Description
+    from tidewolf.service.models import Description
 
     for body in bodies():  # what is imported when it is first used
         Description.read(body).build()

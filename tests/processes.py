@@ -20,12 +20,20 @@ from io import StringIO
 from tidewolf.cli import main as command
 
 NEEDED = (
-    "encodings.idna", "fastapi", "typer._adapters", "typer._click.decorators",
-    "uvicorn.lifespan.on", "uvicorn.loops.uvloop", "uvicorn.protocols.http.auto",
-    "tidewolf.cli.app", "tidewolf.storage.session_store", "tidewolf.service.app",
-    "tidewolf.service.server", "tidewolf.service.pages", "tidewolf.service.metrics",
+    "encodings.idna",
+    "fastapi",
+    "typer._adapters",
+    "typer._click.decorators",
+    "uvicorn.lifespan.on",
+    "uvicorn.loops.uvloop",
+    "uvicorn.protocols.http.auto",
+    "tidewolf.cli.app",
+    "tidewolf.storage.session_store",
+    "tidewolf.service.app",
+    "tidewolf.service.server",
+    "tidewolf.service.pages",
     "tidewolf.service.sessions",
-)  # fmt: skip
+)
 """What a server imports when it starts, all by itself."""
 
 
@@ -33,8 +41,7 @@ def prepare():
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
         import_module(name)
-    from tidewolf.service.description import Description
-    from tidewolf.service.warming import warm_up
+    from tidewolf.service.models import Description, warm_up
 
     for learner in ("LyapunovDescent", "Ensemble"):
         what = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": learner}]}

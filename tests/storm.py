@@ -26,7 +26,7 @@ import numpy as np
 
 import tidewolf as tw
 from servers import LOST, Caller
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 
 
 def put(n, learner, **more):

@@ -10,7 +10,7 @@ import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.methods.available import entries_out
-from tidewolf.storage.feedback import decode_info, encode_info
+from tidewolf.storage.journal import decode_info, encode_info
 
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "CHI"), ("CHI", "NYC"), ("DEN", "CHI")]
 FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")

@@ -16,18 +16,21 @@ import tidewolf as tw
 from tidewolf import report
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.methods.capabilities import Expert
-from tidewolf.report import charts, rendering
-from tidewolf.report.page import PARTS, frontier_chart, trust_of
+from tidewolf.report import charts
+from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
+from tidewolf.report.comparison import frontier_chart
+from tidewolf.report.page import PARTS, trust_of
+from tidewolf.report.rendering import HUES, RunStyle
 
 seeds = st.integers(0, 2**16)
 
 
 def drawn(draw, **size):
-    return charts.figure(charts.Chart("name", "title", "", draw, **size))
+    return figure(Chart("name", "title", "", draw, **size))
 
 
 def lines(*given, **more):
-    clock = charts.Clock(len(given[0].values))
+    clock = Clock(len(given[0].values))
     return drawn(partial(charts.draw_lines, lines=given, clock=clock, **more))
 
 
@@ -36,7 +39,7 @@ def lines(*given, **more):
 
 def test_long_series_are_thinned_and_keep_their_ends():
     values = np.cumsum(np.sin(np.arange(200_000)))
-    made = lines(charts.PlotLine(values))
+    made = lines(PlotLine(values))
     assert len(made["svg"]) < 30_000
     at = made["tooltip"]["at"]
     assert (at[0], at[-1], len(at)) == (1, 200_000, 200)
@@ -45,15 +48,15 @@ def test_long_series_are_thinned_and_keep_their_ends():
 
 @pytest.mark.parametrize("values", [[3.0], [0.0, 0.0], [1e-9, 2e-9, 3e-9], [-5e12, 5e12]])
 def test_odd_series_draw(values):
-    assert lines(charts.PlotLine(np.array(values)))["svg"].rstrip().endswith("</g>")
+    assert lines(PlotLine(np.array(values)))["svg"].rstrip().endswith("</g>")
 
 
 def test_a_bound_is_drawn_if_it_is_near_and_totals_begin_at_zero():
     values = np.linspace(3.0, 9.0, 20)
-    plain, near, far = (lines(charts.PlotLine(values, None, x))["svg"] for x in (None, 12.0, 1e6))
+    plain, near, far = (lines(PlotLine(values, None, x))["svg"] for x in (None, 12.0, 1e6))
     assert plain == far != near
-    assert lines(charts.PlotLine(values), from_zero=True)["tooltip"]["y"][0] == 0.0
-    assert lines(charts.PlotLine(np.zeros(3)), from_zero=True)["tooltip"]["y"][:2] == [0.0, 1.0]
+    assert lines(PlotLine(values), from_zero=True)["tooltip"]["y"][0] == 0.0
+    assert lines(PlotLine(np.zeros(3)), from_zero=True)["tooltip"]["y"][:2] == [0.0, 1.0]
 
 
 # --- heat maps ------------------------------------------------------------------------------------
@@ -66,14 +69,15 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     values = rng.normal(size=(entries, parts))
     edges = np.concatenate([[0], np.cumsum(rng.integers(1, 4, parts))])
     names = [f"n{i}" for i in range(entries)]
-    shown = charts.ShownRun(rendering.RunStyle(hue=2), None, names, values, edges)
+    shown = ShownRun(RunStyle(hue=2), None, names, values, edges)
     scale, axes = float(np.abs(values).max()), Figure().add_subplot()
-    clock = charts.Clock(int(edges[-1]))
+    clock = Clock(int(edges[-1]))
     told = charts.draw_heat(axes, charts.PLAIN, shown=shown, scale=scale, clock=clock)
     found = np.zeros((entries, parts))
     for line in axes.get_lines():
         sign = -1.0 if line.get_color() == charts.PLAIN.negative else 1.0
-        for (begin, row), (end, _), _ in np.array(line.get_data()).T.reshape(-1, 3, 2):
+        points = np.array(line.get_data()).T.reshape(-1, 3, 2)
+        for (begin, row), (end, _), _ in points:
             at = slice(*np.searchsorted(edges, [begin, end]))
             assert (found[int(row), at] == 0).all()
             found[int(row), at] = sign * line.get_alpha()
@@ -90,12 +94,12 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
 )
 def test_frontiers_are_drawn_at_any_scale(violations):
     curves = [
-        charts.Curve("a", violations, [float(i) for i in range(len(violations))]),
-        charts.Curve("b", [], []),
+        Curve("a", violations, [float(i) for i in range(len(violations))]),
+        Curve("b", [], []),
     ]
     chart = frontier_chart("frontier", "title", "", curves)
-    assert charts.saved(charts.picture([chart]), "png").startswith(b"\x89PNG")
-    dots = charts.figure(chart)["tooltip"]["dots"]
+    assert saved(picture([chart]), "png").startswith(b"\x89PNG")
+    dots = figure(chart)["tooltip"]["dots"]
     assert len(dots) == len(violations)
     wide, high = chart.size
     assert all(0 <= x <= wide and 0 <= y <= high for x, y, _, _ in dots)
@@ -105,8 +109,8 @@ def test_frontiers_are_drawn_at_any_scale(violations):
 
 def test_a_frontier_has_its_knob_at_the_points():
     notes = [f"caution {caution}" for caution in (1, 10, 100)]
-    curve = charts.Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)
-    made = charts.figure(frontier_chart("frontier", "title", "", [curve]))
+    curve = Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)
+    made = figure(frontier_chart("frontier", "title", "", [curve]))
     texts = set(re.findall(r">([^<>]+)</text>", made["svg"]))
     assert {"caution 1", "caution 10 (default)", "100"} <= texts
     assert "0" in texts, "the axis of violation begins at 0"
@@ -166,13 +170,14 @@ def test_areas_are_means_and_add_up_to_all(seed, count, updates):
     ends = np.cumsum(generator.integers(1, 5, size=updates))
     styles, means, edges, shares = trust_of(mixed(weights, ends))
     areas, parts = shares.shape
-    assert areas == len(styles) == min(count, rendering.HUES)
+    assert areas == len(styles) == min(count, HUES)
     assert parts == min(PARTS, ends[-1])
     assert len({style.hue for style in styles}) == areas
     assert (edges[0], edges[-1]) == (0, ends[-1])
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     assert (shares >= -1e-12).all()
-    np.testing.assert_allclose((shares * np.diff(edges)).sum(axis=1) / ends[-1], means)
+    lengths = np.diff(edges)
+    np.testing.assert_allclose((shares * lengths).sum(axis=1) / ends[-1], means)
     each_round, p = np.repeat(weights, np.diff(ends, prepend=0), axis=0), parts // 2
     for k, style in enumerate(styles):
         if style.label.startswith("m"):  # the others are those of the least weight
@@ -187,6 +192,7 @@ def test_pages_notebooks_and_pictures_show_the_weights(mixed_run):
         assert "two <b>" not in each
         assert "two &lt;b&gt;</th>" in each
         assert "var(--line-5)" in each  # the others
-    labels = [text.get_text() for text in mixed_run.plot().axes[-1].get_legend().get_texts()]
-    assert (len(labels), labels[0].split(": ")[0]) == (rendering.HUES, "2 others")
+    panel = mixed_run.plot().axes[-1]
+    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert (len(labels), labels[0].split(": ")[0]) == (HUES, "2 others")
     assert trust_of(replace(mixed_run, ends=mixed_run.ends[:0])) is None

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.kernels import columns as C
+from tidewolf.kernels import simplices as C
 from tidewolf.kernels.simplices import onto_simplices
 
 seeds = st.integers(0, 2**32)

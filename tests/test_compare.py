@@ -17,9 +17,17 @@ import tidewolf as tw
 from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import main
 from tidewolf.core import errors
-from tidewolf.evaluation.comparison import TABLES, Entry, Venue, ranking_name
+from tidewolf.evaluation.comparison import (
+    TABLES,
+    Entry,
+    Point,
+    Venue,
+    gap,
+    ranking_name,
+    saving,
+    shortfall,
+)
 from tidewolf.evaluation.formatting import applying
-from tidewolf.evaluation.frontier import Point, gap, saving, shortfall
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
 from tidewolf.problems import adversarial, routing
 from tidewolf.report import comparison as report

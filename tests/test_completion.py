@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from refused import refused
+from tidewolf import problems
 from tidewolf.core.errors import InvalidInput, NotFinite, WrongShape
 from tidewolf.functions import Range, Squared
-from tidewolf.hindsight import admm, task
 from tidewolf.hindsight.best import best_in_hindsight
-from tidewolf.problems.completion import MILD, TAU
+from tidewolf.hindsight.sdp import AlternatingDirections
+from tidewolf.hindsight.task import Task
+from tidewolf.problems.matrices import MILD, TAU
 from tidewolf.sets import Box, L2Ball, NuclearBall
 
 seeds = st.integers(0, 2**32)
@@ -63,8 +65,8 @@ def test_of_many_bounds_on_an_entry_the_tightest_is_kept():
 @pytest.mark.parametrize(
     ("make", "error", "setting"),
     [
-        (lambda: Squared([1.0], [0], (2,)), WrongShape, "targets"),
-        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "places"),
+        (lambda: Squared([1.0], [0], (2,)), WrongShape, "places"),
+        (lambda: Squared([[1.0]], [[0, 1]], (2,)), WrongShape, "targets"),
         (lambda: Squared([[1.0]], [[2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[-2]], (2,)), InvalidInput, "places"),
         (lambda: Squared([[1.0]], [[0.5]], (2,)), InvalidInput, "places"),
@@ -105,7 +107,7 @@ def test_the_bracket_is_narrow_and_no_feasible_member_is_below_it(seed, rounds, 
     rng = np.random.default_rng(seed)
     stream = a_stream(rng, (3, 4), rounds)
     best = best_in_hindsight(K, stream)
-    assert admm.AlternatingDirections().supports(task.Task.of(K, stream.losses, stream.constraints))
+    assert AlternatingDirections().supports(Task.of(K, stream.losses, stream.constraints))
     assert best.feasible
     start = float(stream.losses.values(K.center).sum())
     assert best.upper - best.lower <= 2e-6 * max(best.upper, 1e-3 * start)
@@ -137,7 +139,7 @@ def test_it_knows_no_units(size):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_its_limits_can_be_kept_and_bind(seed):
-    problem = tw.problems.completion(seed=seed)
+    problem = problems.completion(seed=seed)
     K, stream = problem.K, problem.stream
     best = best_in_hindsight(K, stream)
     assert best.upper - best.lower <= 1e-6 * best.upper
@@ -146,5 +148,6 @@ def test_its_limits_can_be_kept_and_bind(seed):
     far = Range(limits.low - 100, limits.high + 100, limits.places, K.shape)
     free = best_in_hindsight(K, tw.Stream(stream.losses, far))
     assert float(np.mean(stream.constraints.values(free.point) > 1e-9)) > 0.3
-    assert 1.5 * free.upper < best.lower < 0.7 * float(stream.losses.values(K.center).sum())
+    nothing = float(stream.losses.values(K.center).sum())
+    assert 1.5 * free.upper < best.lower < 0.7 * nothing
     assert np.linalg.norm(free.point, "nuc") == pytest.approx(TAU, rel=1e-6)

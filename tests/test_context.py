@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape
-from tidewolf.experts.season import duration
+from tidewolf.experts.context import duration
 
 cells_of = st.integers(1, 12)
 periods = st.one_of(st.integers(1, 400), st.sampled_from(["1s", "15min", "1d", "7d", "2.5h"]))

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidewolf.core import arguments, errors, matrices
+from tidewolf.core import errors
+from tidewolf.core.arguments import match_names
+from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning
+from tidewolf.core.sparse import SparsePlusLowRank
 
 EVERY = {
     name: kind
     for name, kind in vars(errors).items()
-    if isclass(kind) and issubclass(kind, errors.TidewolfError | errors.TidewolfWarning)
+    if isclass(kind) and issubclass(kind, TidewolfError | TidewolfWarning)
 }
 
 
@@ -31,7 +34,7 @@ def test_the_tree_at_the_top_of_the_file_is_that_of_the_classes():
         assert above == ([parent] if parent else []), name
 
 
-@pytest.mark.parametrize("kind", [k for k in EVERY.values() if issubclass(k, errors.TidewolfError)])
+@pytest.mark.parametrize("kind", [k for k in EVERY.values() if issubclass(k, TidewolfError)])
 def test_an_error_carries_its_setting_also_through_a_pickle(kind):
     more = [()] if "cycle" in signature(kind).parameters else []
     error = kind("A sentence.", *more, setting="n")
@@ -47,7 +50,7 @@ def test_a_sparse_plus_low_rank_matrix_is_its_dense_twin(seed):
     rng = np.random.default_rng(seed)
     sparse = csr_array(rng.random((4, 3)) * (rng.random((4, 3)) < 0.4))
     left, right, v = rng.random((4, 2)), rng.random((3, 2)), rng.random(3)
-    D = matrices.SparsePlusLowRank(sparse, left, right)
+    D = SparsePlusLowRank(sparse, left, right)
     np.testing.assert_allclose(D @ v, (sparse.toarray() + left @ right.T) @ v)
 
 
@@ -63,17 +66,17 @@ LINKS = ["SEA > DEN", "DEN > NYC", "SEA > NYC", "NYC > MIA"]
 )
 def test_each_name_has_its_place_in_any_order_and_spelling(order, arrow, kept):
     given = [LINKS[i].replace(" > ", arrow) if i in kept else None for i in order]
-    places = arguments.match_names(given, LINKS, "t.csv", needed=kept)
+    places = match_names(given, LINKS, "t.csv", needed=kept)
     assert places.tolist() == [order.index(i) if i in kept else -1 for i in range(len(LINKS))]
     for absent in set(range(len(LINKS))) - kept:
-        with pytest.raises(errors.InvalidInput, match=rf"^t.csv: .*{LINKS[absent]}.* is missing"):
-            arguments.match_names(given, LINKS, "t.csv", needed=[absent])
+        with pytest.raises(InvalidInput, match=rf"^t.csv: .*{LINKS[absent]}.* is missing"):
+            match_names(given, LINKS, "t.csv", needed=[absent])
 
 
 def test_the_first_of_several_spellings_counts():
     expected = [("fibre", "A > B", "B > A"), ("radio", "A > C")]
-    assert arguments.match_names(["A->C", "B > A"], expected, "t.csv").tolist() == [1, 0]
-    assert arguments.match_names(["B > A", "fibre", "radio"], expected, "t.csv").tolist() == [1, 2]
+    assert match_names(["A->C", "B > A"], expected, "t.csv").tolist() == [1, 0]
+    assert match_names(["B > A", "fibre", "radio"], expected, "t.csv").tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_the_first_of_several_spellings_counts():
     ],
 )
 def test_unknown_double_and_missing_names_are_refused(given, named):
-    with pytest.raises(errors.InvalidInput) as raised:
-        arguments.match_names(given, LINKS, "t.csv", "link")
+    with pytest.raises(InvalidInput) as raised:
+        match_names(given, LINKS, "t.csv", "link")
     assert str(raised.value).startswith("t.csv: ")
     assert named in str(raised.value)

@@ -12,15 +12,19 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf.core import conforming, errors, feedback
+from tidewolf.core.conforming import is_member
+from tidewolf.core.errors import InvalidInput, TidewolfError
+from tidewolf.core.feedback import Arrival, FullInformation
+from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
-from tidewolf.experts import asking, base
+from tidewolf.experts.base import Adviser, Proposals, skipping
+from tidewolf.sets import Simplex
 
-K, COSTS = tw.sets.Simplex(3), np.random.default_rng(0).random((12, 3))
+K, COSTS = Simplex(3), np.random.default_rng(0).random((12, 3))
 CAPACITIES = np.random.default_rng(1).uniform(0.3, 0.8, (12, 3))
 GATE = threading.Event()
 """Shut: nobody who waits for it gets through."""
-CALLS = {}
+CALLS: dict[str, int] = {}
 LONG = 3.0
 """Seconds: far beyond all deadlines here, also on a machine with much to do."""
 
@@ -30,7 +34,7 @@ class Rounds(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Policy(base.Adviser):
+class Policy(Adviser):
     """Proposes the vertex of the coming round's number, after it has waited, or hung, or failed."""
 
     name: str = "policy"
@@ -44,16 +48,18 @@ class Policy(base.Adviser):
     """oracle calls that it reports"""
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         return (self.name,)
 
-    def start(self, K):
+    def start(self, K: Any) -> Rounds:
         return Rounds()
 
-    def observe(self, K, state, seen, x):
+    def observe(self, K: Any, state: Rounds, seen: Any, x: Array) -> Rounds:
         return Rounds(state.seen + 1)
 
-    def propose(self, K, state, known, t, budget, vertices):
+    def propose(
+        self, K: Any, state: Rounds, known: Any, t: int, budget: int, vertices: Any
+    ) -> Proposals:
         CALLS[self.name] = CALLS.get(self.name, 0) + 1
         if threading.current_thread() is not threading.main_thread():
             time.sleep(self.seconds)
@@ -63,7 +69,7 @@ class Policy(base.Adviser):
                 raise RuntimeError("the policy's server is down")
         if state.seen == self.fails_in:
             raise RuntimeError("the planner's database is down")
-        return base.Proposals((np.eye(3)[state.seen % 3],), state, calls=self.calls)
+        return Proposals((np.eye(3)[state.seen % 3],), state, calls=self.calls)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,12 +78,12 @@ class Odd(Policy):
 
     answer: Any = None
 
-    def __init__(self, answer):
+    def __init__(self, answer: Any) -> None:
         super().__init__("odd")
         object.__setattr__(self, "answer", answer)
 
-    def propose(self, K, state, *_):
-        return self.answer if state.seen else base.Proposals((np.eye(3)[0],), state)
+    def propose(self, K: Any, state: Rounds, *_: Any) -> Any:
+        return self.answer if state.seen else Proposals((np.eye(3)[0],), state)
 
 
 @pytest.fixture(autouse=True)
@@ -88,21 +94,21 @@ def _free_who_hangs():
     GATE.set()
 
 
-def stepped(learner, rounds):
+def stepped(learner: tw.Ensemble, rounds: int) -> Any:
     state = learner.start()
     for t in range(rounds):
-        seen = feedback.FullInformation(
+        seen = FullInformation(
             tw.functions.Linear.one(COSTS[t]), tw.functions.Capacity.one(CAPACITIES[t])
         )
         state = learner.update(state, seen)
     return state
 
 
-def unsettled(learner, rounds):
+def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
     loss = tw.functions.Linear.one(COSTS[rounds])
     limit = tw.functions.Capacity.one(CAPACITIES[rounds])
     state = stepped(learner, rounds)
-    return learner.learned(state, feedback.Arrival(rounds, feedback.FullInformation(loss, limit)))
+    return learner.learned(state, Arrival(rounds, FullInformation(loss, limit)))
 
 
 def test_learning_and_settling_are_an_update_to_the_bit():
@@ -119,7 +125,7 @@ def test_learning_and_settling_are_an_update_to_the_bit():
     assert learner.save(learner.committed(passed)) == learner.save(decided)
 
 
-def hear(learner, pool, state, seconds):
+def hear(learner: tw.Ensemble, pool: Advisers, state: Any, seconds: float) -> Any:
     began = time.monotonic()
     heard = pool.hear(lambda: learner.committed(state), began + seconds)
     assert time.monotonic() - began < LONG
@@ -137,7 +143,7 @@ def test_who_is_not_ready_sleeps_and_the_others_are_heard(name):
     assert (heard.skipped["slow"] is not None) == (name == "fails")
     with heard.again():
         committed = learner.committed(state)
-    with asking.skipping(("slow",)):
+    with skipping(("slow",)):
         assert learner.save(learner.committed(state)) == learner.save(committed)
     points = dict(zip(learner.names, committed.upcoming.points, strict=True))
     assert points["slow"] is None
@@ -161,11 +167,11 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline():
 # --- sessions -------------------------------------------------------------------------------------
 
 
-def observed(session, t, **how):
+def observed(session: tw.Session[Any], t: int, **how: Any) -> None:
     session.observe(costs=COSTS[t], capacities=CAPACITIES[t], **how)
 
 
-def saved(session):
+def saved(session: tw.Session[Any]) -> bytes:
     return session.learner.save(session.state)
 
 
@@ -175,15 +181,15 @@ def test_a_decision_never_waits_beyond_its_deadline(name, waits):
     slow = Policy("slow", waits=waits, **{name: True})
     session = tw.Session(tw.Ensemble(K, experts=[slow, Policy("quick")]))
     for t in range(4):
-        began = time.monotonic()
-        x = session.play(time=float(t), deadline=0.05)
+        began, x = time.monotonic(), session.play(time=float(t), deadline=0.05)
         assert time.monotonic() - began < LONG
         assert K.infeasibility(x) <= 1e-9
         assert np.array_equal(session.play(time=float(t), deadline=0.05), x)
         assert np.array_equal(session.play(), x)
         observed(session, t)
     session.play(time=4.0, deadline=0.05)
-    assert "slow" in {part.name for part in session.explain().experts if not part.present}
+    skipped = {part.name for part in session.explain().experts if not part.present}
+    assert "slow" in skipped
     assert any("slow" in note for note in session.notes)
 
 
@@ -290,7 +296,7 @@ def test_knowledge_may_follow_where_the_round_was_looked_at_and_somebody_slept(
         x = session.play(advice=point)
         assert [part.present for part in session.explain().experts if part.name == "slow"] == [0]
         assert np.array_equal(session.play(advice=point), x)
-        with pytest.raises(errors.InvalidInput, match="when something else was known"):
+        with pytest.raises(InvalidInput, match="when something else was known"):
             session.play(advice={"incumbent": [0.0, 1.0, 0.0]})
         session._journal._backend.close()
     with tw.Session.open(path, learner) as again:
@@ -342,17 +348,17 @@ def test_who_fails_sleeps_however_the_round_is_asked_for(how, waits):
 
 @pytest.mark.parametrize("deadline", [None, 5.0])
 def test_who_gives_no_points_sleeps_and_wrong_advice_is_refused(deadline):
-    wrong = [base.Proposals(points, Rounds()) for points in ((), (np.ones(2),), (np.ones(3),))]
+    wrong = [Proposals(points, Rounds()) for points in ((), (np.ones(2),), (np.ones(3),))]
     for answer in (None, *wrong):
         session = tw.Session(tw.Ensemble(K, experts=[Odd(answer)]))
         observed(session, 0)
-        assert conforming.is_member(K, session.play(deadline=deadline))
+        assert is_member(K, session.play(deadline=deadline))
         assert "odd" in session.notes[0]
     session = tw.Session(tw.Ensemble(K, experts=["incumbent"]))
     for point, names in (([1.0, 0.0], "shape"), ([1e300, 0.0, 0.0], "far")):
-        with pytest.raises(errors.InvalidInput, match=names):
+        with pytest.raises(InvalidInput, match=names):
             session.play(advice={"incumbent": point}, deadline=deadline)
     assert session.notes == ()
     for wrong in (-1.0, float("nan"), float("inf"), "soon"):
-        with pytest.raises(errors.TidewolfError, match="deadline"):
+        with pytest.raises(TidewolfError, match="deadline"):
             session.play(deadline=wrong)

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,13 +13,21 @@ import tidewolf as tw
 from naive_groups import price, spread, squares
 from polytopes import layered
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongType
-from tidewolf.methods.steps.adagrad import DescentSums, descend, into_balls, reaches
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.learners import LyapunovDescent
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    Part,
+    StepGradient,
+    descend,
+    descend_together,
+    into_balls,
+    reaches,
+)
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
 seeds, scales = st.integers(0, 2**32), st.sampled_from([0.03, 0.3, 1.0, 2.0])
 LINKS = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
-SETS = {
+SETS: dict[str, Any] = {
     "flows": MultiFlow.from_edges(LINKS, [("s", "t", 5.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
     "simplices": Product(Simplex(3, total=20.0), Simplex(1), Simplex(4)),
     "shares": SimplexProduct([3, 1, 2]),
@@ -30,7 +38,7 @@ CASES_OF_CALLS = (layered(4, 5), 4.0), (Simplex(40), 2.0)
 every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
 
 
-def some_factors(rng):
+def some_factors(rng: np.random.Generator) -> tuple[Factors, int]:
     """Sizes and radii of all orders, single points among them."""
     sizes = rng.integers(1, 4, size=rng.integers(1, 6))
     radii = 10.0 ** rng.uniform(-3, 3, size=len(sizes)) * (rng.random(len(sizes)) < 0.9)
@@ -38,9 +46,9 @@ def some_factors(rng):
     return Factors(np.cumsum([0, *sizes[:-1]]), radii, diameters), int(sizes.sum())
 
 
-def sparse_gradient(rng, n):
+def sparse_gradient(rng: np.random.Generator, n: int) -> np.ndarray:
     """Often 0 in whole factors."""
-    g = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
+    g: np.ndarray = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
     return g * (rng.random(n) < 0.6)
 
 
@@ -99,7 +107,7 @@ class Step(NamedTuple):
     moved: list[np.ndarray]
 
 
-def a_step(rng, keep, owed):
+def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
     factors, n = some_factors(rng)
     factors = factors._replace(diameters=np.maximum(factors.diameters, 0.5))
     factors = factors._replace(radii=factors.diameters)
@@ -111,10 +119,12 @@ def a_step(rng, keep, owed):
         sums = DescentSums.start(factors)
         if rng.random() < 0.5:
             first = rng.random(n)
-            sums = descend(x, first, squares(first, factors), sums, factors.radii, factors).sums
+            norms2 = squares(first, factors)
+            sums = descend(x, first, norms2, sums, factors.radii, factors).sums
         parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
         g, D = share * grad.g, factors.diameters
-        etas.append(spread(descend(x, g, squares(g, factors), sums, D, factors).etas, a, factors))
+        step = descend(x, g, squares(g, factors), sums, D, factors)
+        etas.append(spread(step.etas, a, factors))
     stepped = descend_together(parts, grad, 1.0, keep, factors)
     return Step(parts, grad, a, etas, [y for y, _ in stepped])
 
@@ -126,7 +136,7 @@ def a_step(rng, keep, owed):
 def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_it(
     seed, keep, owed
 ):
-    """The inequality of steps/group.py, in the metric of the etas, jointly over points and factors:
+    """The inequality of steps/adagrad.py, in the metric of the etas, over points and factors:
     z of the group keeps the limit as sum_j phi_j z_j.
     """
     rng = np.random.default_rng(seed)
@@ -195,7 +205,7 @@ def test_units_of_gradients_change_nothing(seed, unit):
 # --- the learner ----------------------------------------------------------------------------------
 
 
-def a_stream(K, rounds, seed=0, noise=1.0):
+def a_stream(K: Any, rounds: int, seed: int = 0, noise: float = 1.0) -> tw.Stream:
     rng, n = np.random.default_rng(seed), K.shape[0]
     losses = rng.standard_normal(n) + noise * rng.standard_normal((rounds, n))
     row = np.abs(rng.standard_normal(n))
@@ -214,28 +224,29 @@ def test_small_factors_learn_as_fast_as_large_ones():
     rng = np.random.default_rng(3)
     costs = np.tile([0.0, 0.5, 1.0], 3) + 0.2 * rng.standard_normal((rounds, 9))
     never = tw.functions.Affine(np.zeros((rounds, 9)), np.ones(rounds))
-    run = tw.run(tw.LyapunovDescent(K), tw.Stream(tw.functions.Linear(costs), never))
-    np.testing.assert_allclose(run.learner.act(run.final_state)[::3] / totals, 1.0, atol=0.05)
+    run = tw.run(LyapunovDescent(K), tw.Stream(tw.functions.Linear(costs), never))
+    x = run.learner.act(run.final_state)
+    np.testing.assert_allclose(x[::3] / totals, 1.0, atol=0.05)
 
 
 def test_scales_and_starting_points_are_settings():
     K, x0 = Product(Simplex(3), Simplex(2)), np.array([1.0, 0.0, 0.0, 0.5, 0.5])
-    learner = tw.LyapunovDescent(K, step_scale=0.3, start_at=x0)
+    learner = LyapunovDescent(K, step_scale=0.3, start_at=x0)
     np.testing.assert_array_equal(learner.act(learner.start()), x0)
-    plain = tw.LyapunovDescent(Simplex(3), start_at=[0.0, 1.0, 0.0])
+    plain = LyapunovDescent(Simplex(3), start_at=[0.0, 1.0, 0.0])
     np.testing.assert_array_equal(plain.act(plain.start()), [0.0, 1.0, 0.0])
     with pytest.raises(NotAMember):
-        tw.LyapunovDescent(K, start_at=np.ones(5)).start()
+        LyapunovDescent(K, start_at=np.ones(5)).start()
     for wrong in (0.0, -1.0, math.nan):
         with pytest.raises(InvalidInput, match="step_scale"):
-            tw.LyapunovDescent(K, step_scale=wrong)
+            LyapunovDescent(K, step_scale=wrong)
 
 
 @pytest.mark.parametrize("K", [Simplex(4), *SETS.values()], ids=["simplex", *SETS])
 @pytest.mark.parametrize(("scale", "tolerance"), [(0.5, 1e-3), (1.0, 1e-2), (1.0, 3.0)])
 def test_promises_are_those_of_the_formula_written_plainly(K, scale, tolerance):
     T, b, slopes = 100, 2, {"loss_lipschitz": 1.5, "constraint_lipschitz": 0.7}
-    learner = tw.LyapunovDescent(
+    learner = LyapunovDescent(
         K, T, 3.0, 8 / tolerance + 4, tolerance, b, **slopes, step_scale=scale
     )
     parts = K.factors or Factors(np.zeros(1), np.array([K.radius]), np.array([K.diameter]))

@@ -3,6 +3,7 @@ kept while a block is open.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from hypothesis import strategies as st
 
 import theorems
 import tidewolf as tw
-from tidewolf.core import errors, feedback
+from tidewolf.baselines import ProximalPenalty
+from tidewolf.core import errors
+from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
-from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
+from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
@@ -24,7 +28,7 @@ HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 FIELDS = Tally._fields
 
 
-def opposed(K, rounds, seed, turns=4):
+def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
     """Losses that turn round and limits that oppose them; what keeps the limits of one turn breaks
     those of the next.
     """
@@ -52,7 +56,7 @@ def opposed(K, rounds, seed, turns=4):
 def test_regret_and_violation_of_every_interval_are_below_their_bounds(options, seed):
     K, T = (Simplex(4), Box(-np.ones(3), np.ones(3)), CappedSimplex(5, 0.5), DIAMOND)[seed % 4], 36
     stream = opposed(K, T, seed)
-    learner = tw.DriftPlusPenalty(K, **{"horizon": T, **options})
+    learner = DriftPlusPenalty(K, **{"horizon": T, **options})
     run, looked_at = tw.run(learner, stream), 0
     for start in range(0, T, 3):
         for stop in range(start + 1, T + 1, 4):
@@ -67,7 +71,7 @@ def test_regret_and_violation_of_every_interval_are_below_their_bounds(options, 
 
 
 def test_the_whole_run_is_an_interval():
-    learner = tw.DriftPlusPenalty(DIAMOND, horizon=40, block=6)
+    learner = DriftPlusPenalty(DIAMOND, horizon=40, block=6)
     for rounds in (40, 38, 36, 75):
         run = tw.run(learner, opposed(DIAMOND, rounds, 1))
         whole = learner.bound_between(run, 0, rounds)
@@ -76,7 +80,7 @@ def test_the_whole_run_is_an_interval():
 
 
 def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
-    learner = tw.DriftPlusPenalty(DIAMOND, horizon=40, block=10)
+    learner = DriftPlusPenalty(DIAMOND, horizon=40, block=10)
     run = tw.run(learner, opposed(DIAMOND, 40, 2))
     slopes = run.final_state.slopes
     steepest = slopes.steepest_loss, slopes.steepest_constraint
@@ -90,7 +94,7 @@ def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K
     T = 4000
     stream = theorems.hostile(K, T, 1)
     slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    learner = tw.DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, **slopes)
+    learner = DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, **slopes)
     run = tw.run(learner, stream)
     assert run.comparator.feasible
     regret = run.losses.sum() - run.comparator.upper
@@ -106,7 +110,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     """Three stretches, slopes that grow, steps from rough to exact: what each block costs, and what
     a factor that grows costs.
     """
-    answers = []
+    answers: list[Any] = []
 
     def seen(task, accuracy, budget):
         found = solve_penalty(task, accuracy, looks)
@@ -121,7 +125,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     A = stream.constraints.A * growth[:, None, None]
     b = stream.constraints.b * growth[:, None] + 0.02
     stream = tw.Stream(Linear(growth[:, None] * stream.losses.C), MaxAffine(A, b))
-    learner = tw.DriftPlusPenalty(K, horizon=16, block=3, calls_per_round=0.5)
+    learner = DriftPlusPenalty(K, horizon=16, block=3, calls_per_round=0.5)
     run = tw.run(learner, stream)
     answers.clear()
     played = list(tw.play(learner, stream))
@@ -180,7 +184,7 @@ def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
         weight, hold = now
 
 
-def _breached_slopes(played, stream):
+def _breached_slopes(played: list[Any], stream: tw.Stream) -> list[np.ndarray[Any, Any]]:
     """Gradients of the limits that were broken, at the points played."""
     slopes, t = [], 0
     for p in played:
@@ -190,11 +194,11 @@ def _breached_slopes(played, stream):
     return slopes
 
 
-def _cone(t, x):
+def _cone(t: int, x: Any) -> float:
     return float(np.linalg.norm(x - 0.25) - 0.1 - 0.001 * t)
 
 
-def _cone_slope(t, x):
+def _cone_slope(t: int, x: Any) -> Any:
     away = x - 0.25
     size = np.linalg.norm(away)
     return away / size if size > 0 else 0.0 * away
@@ -204,7 +208,7 @@ def _cone_slope(t, x):
 
 
 def test_what_a_caller_does_to_its_arrays_later_changes_nothing():
-    learner = tw.DriftPlusPenalty(Simplex(3), horizon=30, block=3)
+    learner = DriftPlusPenalty(Simplex(3), horizon=30, block=3)
     costs, caps, kept, reused = np.zeros(3), np.zeros(3), tw.Session(learner), tw.Session(learner)
     rng = np.random.default_rng(2)
     for _ in range(9):
@@ -215,7 +219,7 @@ def test_what_a_caller_does_to_its_arrays_later_changes_nothing():
 
 
 def test_rounds_of_several_kinds_share_a_block_and_survive_a_file(tmp_path):
-    learner = tw.DriftPlusPenalty(Simplex(3), horizon=30, block=6)
+    learner = DriftPlusPenalty(Simplex(3), horizon=30, block=6)
     kinds = [
         Capacity.one([0.5, 0.4, 0.6]),
         Capacity.one([0.4, 0.4, 0.6]),
@@ -235,7 +239,7 @@ def test_rounds_of_several_kinds_share_a_block_and_survive_a_file(tmp_path):
 
 
 def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
-    learner = tw.DriftPlusPenalty(Simplex(4), horizon=30, block=2)
+    learner = DriftPlusPenalty(Simplex(4), horizon=30, block=2)
     session = tw.Session(learner)
     session.observe(loss=Linear.one(np.ones(4)), constraint=Custom(_cone, _cone_slope, 4))
     with pytest.raises(errors.NotSupported, match="holds Custom functions, which cannot be saved"):
@@ -256,7 +260,7 @@ def test_curved_limits_stop_where_rounding_ends():
         n,
         rounds=T,
     )
-    run = tw.run(tw.DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:17])
+    run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:17])
     assert run.measures[0, FIELDS.index("looks")] < 50
     assert run.measures[0, FIELDS.index("gap")] < 1e-6
 
@@ -276,14 +280,14 @@ ONE = Linear.one([1.0, 0.0])
 )
 def test_bad_feedback_is_refused(seen, error, named):
     slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    learner = tw.DriftPlusPenalty(Simplex(2), horizon=30, block=2, **slopes)
+    learner = DriftPlusPenalty(Simplex(2), horizon=30, block=2, **slopes)
     with pytest.raises(error, match=named):
-        learner.update(learner.start(), feedback.FullInformation(*seen))
+        learner.update(learner.start(), FullInformation(*seen))
 
 
 def test_subgradients_that_contradict_their_values_are_named():
     steep = Custom(lambda t, x: float(abs(x[0])), lambda t, x: np.array([-50.0, 0.0]), 2, rounds=4)
-    learner = tw.DriftPlusPenalty(Box([-1.0, -1.0], [1.0, 1.0]), horizon=4, block=2)
+    learner = DriftPlusPenalty(Box([-1.0, -1.0], [1.0, 1.0]), horizon=4, block=2)
     with pytest.raises(errors.NotConvex, match="they are not convex, or a subgradient is wrong"):
         list(tw.play(learner, tw.Stream(Linear(np.array([[1.0, 0.0]] * 4)), steep)))
 
@@ -293,7 +297,7 @@ def test_the_slopes_of_an_open_block_count():
     C[90:] = [1.0, -1.0, 0.0]
     stream = tw.Stream(Linear(C), Affine(np.zeros((100, 3)), np.ones(100)))
     for learner in (
-        tw.DriftPlusPenalty(Simplex(3), horizon=1000),
+        DriftPlusPenalty(Simplex(3), horizon=1000),
         tw.PrimalDual(Simplex(3), horizon=9000),
     ):
         run = tw.run(learner, stream)
@@ -303,13 +307,13 @@ def test_the_slopes_of_an_open_block_count():
 # --- the theorem ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [tw.DriftPlusPenalty, tw.baselines.ProximalPenalty])
+@pytest.mark.parametrize("kind", [DriftPlusPenalty, ProximalPenalty])
 def test_functions_defined_on_the_set_alone_are_refused_by_name(kind):
     fenced = Linear.one([1.0, 0.0])
     object.__setattr__(fenced, "domain", "points whose entries are all positive")
     learner = kind(Simplex(2), horizon=30)
     with pytest.raises(errors.NotSupported, match="Linear is only defined on points whose"):
-        learner.update(learner.start(), feedback.FullInformation(ONE, fenced))
+        learner.update(learner.start(), FullInformation(ONE, fenced))
 
 
 def test_the_settings_are_the_theorems():
@@ -323,7 +327,8 @@ def test_the_settings_are_the_theorems():
 def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
     """The same point as with rows that differ by 1e-12, of which each round has its own."""
     K, T, rng = Simplex(5), 60, np.random.default_rng(0)
-    A = rng.standard_normal((3, pieces, 5))[rng.integers(3, size=T)]
+    which = rng.integers(3, size=T)
+    A = rng.standard_normal((3, pieces, 5))[which]
     b = np.tile(A.mean(axis=2).min(axis=0) - 0.05, (T, 1))
     losses, looked = Linear(rng.standard_normal((T, 5))), []
     gradients = MaxAffine.gradients
@@ -333,10 +338,11 @@ def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
         return gradients(self, x)
 
     monkeypatch.setattr(MaxAffine, "gradients", seen)
-    learner, ends, sizes = tw.DriftPlusPenalty(K, horizon=2 * T, block=T), [], []
+    learner, ends, sizes = DriftPlusPenalty(K, horizon=2 * T, block=T), [], []
     for own in (0.0, 1e-12):
         near = MaxAffine(A * (1.0 + own * rng.standard_normal(A.shape)), b)
-        ends.append(learner.act(tw.run(learner, tw.Stream(losses, near)).final_state))
+        run = tw.run(learner, tw.Stream(losses, near))
+        ends.append(learner.act(run.final_state))
         sizes.append(min(looked))  # other looks are at all rounds
         looked.clear()
     assert sizes == [3, T]

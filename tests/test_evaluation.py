@@ -22,7 +22,7 @@ from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording, tracking
-from tidewolf.evaluation.frontier import ALLOWED
+from tidewolf.evaluation.comparison import ALLOWED
 from tidewolf.evaluation.metrics import Outcome, beside, verdict
 from tidewolf.evaluation.rates import growth
 from tidewolf.evaluation.run import RunProgress

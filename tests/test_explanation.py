@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,20 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf import explanation
 from tidewolf.core.errors import InvalidInput
-from tidewolf.explanation import record
+from tidewolf.explanation import Entry
 from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
+from tidewolf.methods.base import Learner
+from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
-FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="s", target="t")
-LEARNERS = {
+FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
+LEARNERS: dict[str, Learner[Any]] = {
     "ensemble": tw.Ensemble(FLOW, experts=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
         FLOW, experts=[tw.experts.Season(4, cells=2), "incumbent"], max_move=0.1
     ),
-    "ensemble, gradients": tw.Ensemble(tw.sets.Simplex(5)),
+    "ensemble, gradients": tw.Ensemble(Simplex(5)),
     "descent": tw.LyapunovDescent(FLOW),
-    "descent, capped": tw.LyapunovDescent(tw.sets.Simplex(5), max_move=0.05),
+    "descent, capped": tw.LyapunovDescent(Simplex(5), max_move=0.05),
     "descent, a weight for each limit": tw.LyapunovDescent(FLOW, per_constraint=True),
     "descent, blocks": tw.LyapunovDescent(FLOW, block=3),
     "frank-wolfe": tw.LyapunovFrankWolfe(FLOW),
@@ -31,11 +35,11 @@ LEARNERS = {
     "drift": tw.DriftPlusPenalty(FLOW, horizon=40),
     "bandit": tw.BanditPrimalDual(FLOW, horizon=40),
     "baseline": tw.baselines.Resolve(FLOW),
-    "rival, projected": tw.baselines.SinhaVaze(tw.sets.Simplex(5)),
+    "rival, projected": tw.baselines.SinhaVaze(Simplex(5)),
 }
 
 
-def fed(learner, rounds, seed=0, **known):
+def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.Session[Any]:
     """A session that saw so many random rounds."""
     session, rng = tw.Session(learner), np.random.default_rng(seed)
     for _ in range(rounds):
@@ -54,7 +58,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     assert max(map(len, page.splitlines())) <= 105
     assert len(line.splitlines()) == 1
     assert len(line) <= 300
-    moved = "the first decision" if rounds == 0 else f"moved {record.number(why.moved)}"
+    moved = "the first decision" if rounds == 0 else f"moved {explanation.number(why.moved)}"
     assert line.startswith(moved if rounds == 0 or why.moved > 1e-9 else "nothing moved")
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert why.round == rounds == why.observed
@@ -71,7 +75,7 @@ def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
 )
 def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, rounds, asked, cap):
     learner = tw.Ensemble(
-        tw.sets.Simplex(4),
+        Simplex(4),
         step_scales=(0.3, 1.0),
         experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
@@ -84,7 +88,8 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
         session.observe(costs=rng.random(4), capacities=rng.random(4))
         if t == 0:
             continue
-        assert why.moved == pytest.approx(0.5 * np.abs(decisions[-1] - decisions[-2]).sum())
+        change = decisions[-1] - decisions[-2]
+        assert why.moved == pytest.approx(0.5 * np.abs(change).sum())
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
         assert sum(part.weight for part in why.experts) == pytest.approx(1.0)
@@ -100,7 +105,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
 
 
 def test_the_runs_totals_beside_a_member_are_those_of_its_rounds():
-    learner = tw.Ensemble(tw.sets.Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
+    learner = tw.Ensemble(Simplex(3), experts=["incumbent", tw.experts.Resolve(headroom=0)])
     session, rng = tw.Session(learner), np.random.default_rng(3)
     mine, theirs, violation = 0.0, 0.0, 0.0
     for t in range(12):
@@ -139,9 +144,10 @@ def test_a_limit_is_named_with_what_it_holds():
     ids=["pieces", "of several kinds", "none"],
 )
 def test_limits_that_are_no_capacities_are_told_apart_by_number(limit):
-    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(5)))
+    session = tw.Session(tw.LyapunovDescent(Simplex(5)))
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
-    names = {one.name for one in session.explain().limits}
+    why = session.explain()
+    names = {one.name for one in why.limits}
     assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
@@ -158,14 +164,15 @@ def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path):
     assert session.explain().notes == ()
 
 
-def lived(session, rounds, late, seed=0):
+def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> None:
     """So many rounds, told of late, with a link out and another point played now and then."""
     rng = np.random.default_rng(seed)
     for t in range(rounds):
         session.play(round=t, unavailable=["s > a"] if t % 4 == 3 else None)
         seen = {"costs": rng.random(5), "capacities": rng.uniform(0.2, 0.9, 5)}
         if t >= late:
-            session.observe(round=t - late, played=FLOW.center if t % 3 == 1 else None, **seen)
+            other = FLOW.center if t % 3 == 1 else None
+            session.observe(round=t - late, played=other, **seen)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +193,8 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(tmp_path, ever
 @pytest.mark.parametrize("back", [0, 1, 9])
 def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back):
     learner, said = LEARNERS["ensemble"], list[str]()
-    for session in (tw.Session.open(tmp_path / "a.db", learner), tw.Session(learner)):
+    opened = tw.Session.open(tmp_path / "a.db", learner)
+    for session in (opened, tw.Session(learner)):
         rng, said = np.random.default_rng(0), []
         for t in range(12):
             said.append(str(session.explain()))
@@ -201,10 +209,11 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back)
 
 
 def test_a_learner_that_is_replaced_says_what_moved_by_name():
-    session = fed(LEARNERS["ensemble"], 6)
+    learner = LEARNERS["ensemble"]
+    session = fed(learner, 6)
     last, rng = session.play(), np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
-    less = tw.sets.FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
+    less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
     session.migrate(tw.Ensemble(less, experts=[tw.experts.Resolve(headroom=(0, 1))]))
     why, x = session.explain(), np.zeros(5)
     x[[1, 4]] = session.play()
@@ -227,7 +236,7 @@ def test_what_is_out_is_said_with_what_had_to_leave_it():
 
 
 def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
-    session = tw.Session(tw.Ensemble(tw.sets.Simplex(3), max_move=0.1))
+    session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])
     why = session.explain()
     page = " ".join(str(why).split())
@@ -244,7 +253,7 @@ def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
 
 
 def test_limits_that_are_broken_are_all_named():
-    session = tw.Session(tw.Ensemble(tw.sets.Simplex(5), per_constraint=True))
+    session = tw.Session(tw.Ensemble(Simplex(5), per_constraint=True))
     session.observe(costs=np.zeros(5), capacities=[0.01, 0.02, 0.03, 0.04, 9.0])
     why = session.explain()
     broken = [one.name for one in why.limits if one.now > 0.0]
@@ -289,7 +298,8 @@ def test_pending_rounds_are_explained_each_as_it_was_decided():
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
         if number < 5:
-            assert why.moves[0].value in session.play(round=number)
+            x = session.play(round=number)
+            assert why.moves[0].value in x
 
 
 def test_other_rounds_and_too_few_names_are_refused():
@@ -305,12 +315,12 @@ def test_other_rounds_and_too_few_names_are_refused():
 
 
 def test_a_matrix_and_many_commodities_are_explained():
-    session = tw.Session(tw.LyapunovDescent(tw.sets.BoundedPSD(4, 1.0)))
+    session = tw.Session(tw.LyapunovDescent(BoundedPSD(4, 1.0)))
     session.observe(loss_gradient=np.diag([1.0, -1.0, 0.0, 0.0]), constraint_value=-1.0)
     why = session.explain()
     assert why.entries[0].name == "entry (1, 1)"
     assert "Gradients" not in str(why)
-    K = tw.sets.MultiFlow.from_edges(EDGES, [("s", "t", 2.0), ("s", "b", 1.0)])
+    K = MultiFlow.from_edges(EDGES, [("s", "t", 2.0), ("s", "b", 1.0)])
     flows = tw.Session(tw.LyapunovDescent(K))
     flows.observe(loss=Linear.one(np.arange(float(K.shape[0]))))
     routes = flows.explain().routes
@@ -318,9 +328,9 @@ def test_a_matrix_and_many_commodities_are_explained():
     assert sum(one.share for one in routes if one.commodity == "s to b") == pytest.approx(1.0)
 
 
-def told(*rounds, **settings):
+def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
     """A session on three entries that saw rounds of costs and capacities."""
-    session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3), **settings))
+    session = tw.Session(tw.LyapunovDescent(Simplex(3), **settings))
     for costs, capacities in rounds:
         session.observe(costs=costs, capacities=capacities)
     return session
@@ -340,11 +350,11 @@ def test_the_reason_in_short_is_the_first_that_fits():
     assert short((FREE, FREE), ([2.0, 1.0, 1.0], FREE)).endswith("because the cost of coal 1 -> 2")
     why = told(([1.0, 0.0, 0.5], FREE)).explain(names=names)
     for now, is_reason in ((0.5, True), (2.0, False)):  # what is dearer draws nothing
-        said = replace(why, costs=(record.Entry("sun", now, 1.0),)).in_short()
+        said = replace(why, costs=(Entry("sun", now, 1.0),)).in_short()
         assert ("because the cost of sun" in said) == is_reason
     assert short((FREE, FREE)) == "nothing moved"
     assert "because coal was over by 0.233" in short((FREE, [0.1, 0.1, 0.1]))
-    stuck = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(1)))
+    stuck = tw.Session(tw.LyapunovDescent(Simplex(1)))
     stuck.observe(costs=[1.0], capacities=[0.5])
     assert stuck.explain().in_short().startswith("nothing moved, though entry 0 was over by 0.5")
     held = short(([1.0, 0.0, 0.5], FREE), max_move=0.05)

@@ -10,17 +10,19 @@ import tidewolf as tw
 from covering import thinned
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.functions import Affine, Linear
-from tidewolf.kernels import columns
+from tidewolf.kernels import simplices
+from tidewolf.learners import LyapunovDescent
 from tidewolf.projection.active import ExactPoint
+from tidewolf.sets import Box, Product, SimplexProduct
 
 SETS = {
-    "shares": tw.sets.SimplexProduct([3] * 5),
-    "uneven": tw.sets.SimplexProduct([3, 1, 4, 2]),
-    "many": tw.sets.SimplexProduct([2] * (columns.WIDTH + 3)),
-    "longer": tw.sets.SimplexProduct([columns.LONGEST + 1, 2]),
-    "box": tw.sets.Box([0.0, -1.0, 2.0, 0.0], [1.0, 3.0, 2.0, 1e-3]),
-    "long": tw.sets.Box(np.zeros(1030), np.linspace(0.1, 2.0, 1030)),
-    "boxes": tw.sets.Product(tw.sets.Box([0.0, 0.0], [1.0, 2.0]), tw.sets.Box([-1.0], [1.0])),
+    "shares": SimplexProduct([3] * 5),
+    "uneven": SimplexProduct([3, 1, 4, 2]),
+    "many": SimplexProduct([2] * (simplices.WIDTH + 3)),
+    "longer": SimplexProduct([simplices.LONGEST + 1, 2]),
+    "box": Box([0.0, -1.0, 2.0, 0.0], [1.0, 3.0, 2.0, 1e-3]),
+    "long": Box(np.zeros(1030), np.linspace(0.1, 2.0, 1030)),
+    "boxes": Product(Box([0.0, 0.0], [1.0, 2.0]), Box([-1.0], [1.0])),
 }
 
 
@@ -61,7 +63,7 @@ def test_live_rounds_have_the_bits_of_whole_runs(K, tmp_path):
 
 @of_sets("shares", "long")
 def test_earlier_states_stay_as_they_were(K):
-    learner, played = tw.LyapunovDescent(K), rounds.stream(K, "capacities", 12)
+    learner, played = LyapunovDescent(K), rounds.stream(K, "capacities", 12)
     states = [one.state for one in tw.play(learner, played)]
     kept = [{name: part.copy() for name, part in rounds.told(state).items()} for state in states]
     rounds.recorded(learner, played)
@@ -75,10 +77,11 @@ def test_costs_far_from_0_lose_no_digits():
     K, offset = SETS["uneven"], 2.0**20
     near = rounds.stream(K, "capacities", 30)
     far = tw.Stream(Linear(near.losses.C + offset), near.constraints)
-    ends = [rounds.recorded(tw.LyapunovDescent(K), played).state.point.x for played in (near, far)]
+    ends = [rounds.recorded(LyapunovDescent(K), played).state.point.x for played in (near, far)]
     np.testing.assert_allclose(*ends, atol=1e-6)
     rows = rounds.stream(K, "affine", 30).constraints.A + offset
-    for played in (far, tw.Stream(far.losses, Affine(rows, rows @ K.center - 0.01))):
+    affine = tw.Stream(far.losses, Affine(rows, rows @ K.center - 0.01))
+    for played in (far, affine):
         assert_kernel_agrees(K, played, 1e-9)
 
 
@@ -86,7 +89,7 @@ def test_weights_that_outgrow_their_units_change_them():
     """From a state whose limits were broken for so long that weights pass 2^256."""
     K, found = SETS["uneven"], []
     played = rounds.stream(K, "capacities", 30)
-    for learner in (tw.LyapunovDescent(K), rounds.uncompiled(tw.LyapunovDescent(K))):
+    for learner in (LyapunovDescent(K), rounds.uncompiled(LyapunovDescent(K))):
         *_, begun = tw.play(learner, played[:10])
         dual = begun.state.dual._replace(violation=1e4)
         *_, ended = tw.play(learner, played[10:], begun.state._replace(dual=dual))
@@ -102,11 +105,11 @@ def test_what_needs_a_sentence_is_refused_as_ever(K):
     n, limits = K.shape[0], Affine(np.zeros((3, K.shape[0])), np.ones(3))
     rows = np.arange(1.0, 3 * n + 1).reshape(3, n)
     with pytest.raises(InvalidInput, match="above loss_lipschitz = 1"):
-        rounds.recorded(tw.LyapunovDescent(K, loss_lipschitz=1.0), tw.Stream(Linear(rows), limits))
+        rounds.recorded(LyapunovDescent(K, loss_lipschitz=1.0), tw.Stream(Linear(rows), limits))
     with pytest.raises(NotFinite, match="overflow"):
-        rounds.recorded(tw.LyapunovDescent(K), tw.Stream(Linear(1e200 * rows), limits))
+        rounds.recorded(LyapunovDescent(K), tw.Stream(Linear(1e200 * rows), limits))
 
 
 def test_single_points_are_left_to_others():
-    assert tw.LyapunovDescent(tw.sets.SimplexProduct([1, 1])).compiled is None
-    assert tw.LyapunovDescent(tw.sets.Box([1.0, 2.0], [1.0, 2.0])).compiled is None
+    assert LyapunovDescent(SimplexProduct([1, 1])).compiled is None
+    assert LyapunovDescent(Box([1.0, 2.0], [1.0, 2.0])).compiled is None

@@ -25,17 +25,20 @@ from polytopes import (
     vertices_of,
 )
 from refused import refused
-from tidewolf import functions, testing
 from tidewolf.core import errors
+from tidewolf.functions import Capacity, MaxAffine
 from tidewolf.kernels import network_simplex as simplex
-from tidewolf.kernels.dag import shortest_path, shortest_paths, widest_path
-from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow, laplacian
+from tidewolf.kernels.graphs import shortest_path, shortest_paths, widest_path
+from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, capacitated_flow
+from tidewolf.sets import graphs as graph_module
+from tidewolf.sets.capacitated_flow import FlowNetwork, cut_capacity, violated_cut
+from tidewolf.testing import check_set
 
 seeds = st.integers(0, 2**32)
 graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_from([0.3, 0.9, 1.5]))
 
 
-def rngs(seed):
+def rngs(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
@@ -51,7 +54,7 @@ networks = st.builds(
 # --- one commodity --------------------------------------------------------------------------------
 
 
-def naive_shortest(K, weights):
+def naive_shortest(K: FlowPolytope, weights: np.ndarray) -> list[int]:
     """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted
     by head sees them.
     """
@@ -154,7 +157,7 @@ def test_all_ways_to_project_agree(make, monkeypatch):
         for name, limit in zip(
             ("DENSE_NODES", "PART_NODES", "FACTOR_ENTRIES"), limits, strict=True
         ):
-            monkeypatch.setattr(laplacian, name, limit)
+            monkeypatch.setattr(graph_module, name, limit)
         K = make()
         assert K._hull.method == way
         assert not K.tangent(np.zeros(K.shape)).any()
@@ -165,7 +168,7 @@ def test_all_ways_to_project_agree(make, monkeypatch):
         assert K.inner_radius <= exact.inner_radius * (1 + 1e-12)
 
 
-def cholesky_entries(matrix):
+def cholesky_entries(matrix: np.ndarray) -> int:
     """Nonzeros of the factor when nothing cancels: eliminate the pattern node by node."""
     pattern, entries = matrix != 0, 0
     for k in range(len(pattern)):
@@ -183,9 +186,9 @@ def test_no_cholesky_factor_has_more_entries_than_the_envelope(seed, n, density)
     rng = np.random.default_rng(seed)
     lower = np.tril(rng.random((n, n)) < density, -1) * rng.random((n, n))
     matrix = lower + lower.T + 10.0 * n * np.eye(n)
-    entries = laplacian.envelope(csc_array(matrix))
+    entries = graph_module.envelope(csc_array(matrix))
     assert cholesky_entries(matrix.copy()) <= entries <= n * (n + 1) // 2
-    assert laplacian.envelope(csc_array(np.diag(np.ones(n)))) == n
+    assert graph_module.envelope(csc_array(np.diag(np.ones(n)))) == n
 
 
 def test_flows_are_pickled_with_whatever_they_have_computed():
@@ -219,7 +222,7 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
 # --- many commodities -----------------------------------------------------------------------------
 
 
-def parts_of(K, x):
+def parts_of(K: MultiFlow, x: np.ndarray) -> list[np.ndarray]:
     return np.split(x, K.starts[1:-1])
 
 
@@ -261,7 +264,7 @@ DIAMOND = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x"
     ids=["some without demand", "paths of their own of many sizes", "nothing to send"],
 )
 def test_degenerate_demands_pass_every_check(commodities):
-    testing.check_set(MultiFlow.from_edges(DIAMOND, commodities))
+    check_set(MultiFlow.from_edges(DIAMOND, commodities))
 
 
 @given(K=multi_flows, seed=seeds)
@@ -274,8 +277,8 @@ def test_loads_add_up_what_a_link_carries(K, seed):
     np.testing.assert_allclose(K.incidence @ x, K.loads(x), atol=1e-12)
     np.testing.assert_array_equal(K.per_link(w), K.incidence.T @ w)
     assert K.per_link(w) @ x == pytest.approx(w @ K.loads(x), abs=1e-12)
-    limit = functions.MaxAffine.one(K.incidence.toarray(), w)
-    assert limit.values(x) == pytest.approx(functions.Capacity.one(w).values(K.loads(x)), abs=1e-12)
+    limit = MaxAffine.one(K.incidence.toarray(), w)
+    assert limit.values(x) == pytest.approx(Capacity.one(w).values(K.loads(x)), abs=1e-12)
     assert K.loads(x.astype(np.float32)).dtype == np.float32
 
 
@@ -310,7 +313,7 @@ def test_each_commodity_orients_the_cables_by_its_own_source():
 # --- within bounds --------------------------------------------------------------------------------
 
 
-def program(net, d):
+def program(net: FlowNetwork, d: np.ndarray):
     bounds = np.stack([net.lower, net.upper], axis=1)
     return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=bounds, method="highs")
 
@@ -378,7 +381,7 @@ def test_on_a_large_network_potentials_prove_the_answer():
     other = np.concatenate([place[:, 1:].ravel(), place[1:].ravel()])
     ends = (np.concatenate(pair).astype(np.int32) for pair in ((one, other), (other, one)))
     upper, none = rng.integers(1, 9, 4 * len(one) // 2).astype(float), np.zeros(place.size)
-    net = capacitated_flow.FlowNetwork(*ends, 0.0 * upper, upper, none, tuple(range(place.size)))
+    net = FlowNetwork(*ends, 0.0 * upper, upper, none, tuple(range(place.size)))
     net = replace(net, supply=net.balance(np.round(upper * rng.random(len(upper)))))
     assert len(net.tails) > 10_000
     d = rng.integers(-3, 9, len(upper)).astype(float)
@@ -409,7 +412,7 @@ TWO, SENT = [("s", "t")] * 2, {"s": 1.0, "t": -1.0}
 )
 def test_degenerate_networks_pass_every_check(edges, supplies, lower, upper):
     K = CapacitatedFlow.from_edges(edges, supplies=supplies, lower=lower, upper=upper)
-    testing.check_set(K)
+    check_set(K)
     assert K.radius <= math.sqrt(2.0) * max(1.0, *np.abs(K.network.supply))
 
 
@@ -438,7 +441,7 @@ def test_the_center_keeps_farthest_from_its_nearest_bound(net):
 
 def test_on_large_graphs_sizes_are_bounds(monkeypatch):
     exact = CapacitatedFlow.examples()[0]
-    monkeypatch.setattr(laplacian, "DENSE_NODES", 0)
+    monkeypatch.setattr(graph_module, "DENSE_NODES", 0)
     monkeypatch.setattr(capacitated_flow, "RANGED", 0)
     K = CapacitatedFlow.examples()[0]
     assert 0 < K.inner_radius <= exact.inner_radius
@@ -535,11 +538,10 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
     asked[rng.integers(len(asked))] += more
     asked[rng.integers(len(asked))] -= more
     net = replace(net, supply=asked)
-    exists = program(net, np.zeros(len(net.tails))).status == 0
-    cut = capacitated_flow.violated_cut(net)
+    exists, cut = program(net, np.zeros(len(net.tails))).status == 0, violated_cut(net)
     assert (cut is None) == exists
     if cut is not None:
-        assert net.supply[cut].sum() > capacitated_flow.cut_capacity(net, cut) + 1e-9
+        assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9
         with pytest.raises(errors.EmptySet):
             CapacitatedFlow(net)
 

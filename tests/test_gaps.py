@@ -53,8 +53,11 @@ def naive(given, gaps):
                     seen[i] = False
                     earlier = [r[j] for s, r in rows.items() if s < t and not math.isnan(r[j])]
                     later = [r[j] for s, r in rows.items() if s > t and not math.isnan(r[j])]
+                    beside = [v for v in rows.get(t, ()) if not math.isnan(v)]
                     if not earlier and (gaps == "last" or not later):
-                        return None
+                        if name != "costs" or gaps != "last" or not (beside or out[name]):
+                            return None
+                        later = [np.mean(beside) if beside else out[name][-1][j]]
                     value = earlier[-1] if earlier else later[0]
                 row.append(value)
             out[name].append(row)

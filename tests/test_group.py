@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive_groups as naive
-from tidewolf.methods.steps.adagrad import DescentSums, descend, reaches, squares
-from tidewolf.methods.steps.group import Part, StepGradient, descend_together
+from tidewolf.methods.steps.adagrad import (
+    DescentSums,
+    Part,
+    StepGradient,
+    descend,
+    descend_together,
+    reaches,
+    squares,
+)
 from tidewolf.sets.base import Factors
 
 seeds, N = st.integers(0, 2**32), 4

@@ -13,8 +13,8 @@ import tidewolf as tw
 from test_deadline import GATE, Policy
 from tidewolf.core import errors
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Description
 from tidewolf.service.hosted_session import HostedSession, Settings
+from tidewolf.service.models import Built, Description
 from tidewolf.service.requests import Caller, Limits
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
@@ -96,6 +96,29 @@ def opened(tmp_path):
 @pytest.fixture
 def door(opened):
     return opened()
+
+
+def test_costs_of_entries_that_were_not_seen_may_be_missing(opened):
+    """The cost seen last stands, also after a kill; unknown names and other numbers are refused."""
+    three = {"kind": "SimplexProduct", "sizes": [3], "least": 0.01}
+    door = opened({"set": three, "names": ["a", "b", "c"]})
+    seen = door.observe("a", {"round": 1, "costs": {"a": 3.0, "c": 6.0}})
+    assert seen["cost"] == pytest.approx(4.5)  # b has the mean of both
+    again = door.observe("a", {"round": 1, "costs": {"a": 3.0, "c": 6.0}})
+    assert (again["rounds"], again["cost"]) == (1, seen["cost"])
+    door.reopen()
+    door.observe("a", {"round": 2, "costs": {"b": 1.0}, "capacities": [1.0, 1.0, 1.0]})
+    session = door.hosted("a").session
+    assert session.imputed_costs == 3
+    assert session.last_functions[0].C.tolist() == [[3.0, 1.0, 6.0]]
+    for body in (
+        {"costs": {"d": 1.0}},
+        {"costs": {}},
+        {"costs": {"a": 1.0}, "capacities": {"a": 1.0}},
+    ):
+        with pytest.raises(errors.InvalidInput, match="The observation"):
+            door.observe("a", {"round": 3, **body})
+    assert door.hosted("a").session.rounds == 2
 
 
 def test_the_first_rounds_of_a_session(door):

@@ -21,8 +21,7 @@ from tidewolf.storage import File
 
 ALL = str(Path(tw.__file__).parent)
 WHERE_IT_CHANGES = tuple(
-    f"{ALL}/{name}.py"
-    for name in ("session", "memory", "storage/journal", "storage/file", "storage/database")
+    f"{ALL}/{name}.py" for name in ("session", "memory", "storage/journal", "storage/database")
 )
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))

@@ -14,8 +14,9 @@ from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, WrongType
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
 from tidewolf.functions import Capacity, Linear
-from tidewolf.learners.migration import Move, entries
-from tidewolf.methods import available, certificate
+from tidewolf.learners.migration import Move
+from tidewolf.methods.available import distance_moved
+from tidewolf.methods.certificate import GradientSums
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets import Box, FlowPolytope, MultiFlow, Product, Simplex, SimplexProduct
@@ -69,7 +70,8 @@ class Told:
             total += float(loss.values(x)[0])
             self.violation += max(0.0, float(limit.values(x)[0]))
             self.session.observe(loss=loss, constraint=limit)
-        self.regret += total - tw.best_in_hindsight(self.session.learner.K, stream).upper
+        best = tw.best_in_hindsight(self.session.learner.K, stream)
+        self.regret += total - best.upper
 
     def holds(self):
         bound = self.session.learner.bound_of(self.session.state)
@@ -111,8 +113,8 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
     wide = flows([*edges(K), *(link for link in LINKS if link not in edges(K))])
     last, state = Move(K, wide).scattered(told.session.play()), told.session.state
     told.session.migrate(learners(wide, kind))
-    assert available.distance_moved(told.session.play(), last) <= 1e-12
-    assert available.distance_moved(wide.center, last) > 0.1
+    assert distance_moved(told.session.play(), last) <= 1e-12
+    assert distance_moved(wide.center, last) > 0.1
     assert told.session.state.dual.violation == state.dual.violation
     assert told.session.state.dual.slopes == state.dual.slopes
     if kind != "descent":
@@ -122,7 +124,8 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
 
 def test_points_that_used_a_link_that_is_gone_go_on_without_it():
     links = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("s", "t")]
-    session = tw.Session(tw.Ensemble(FlowPolytope.from_edges(links, source="s", target="t")))
+    K = FlowPolytope.from_edges(links, source="s", target="t")
+    session = tw.Session(tw.Ensemble(K))
     for t in range(30):
         session.observe(costs=[1.0, 0.0, 0.9, 0.0, 1.1 + (-1) ** t], capacities=[0.5] * 5)
     less = FlowPolytope.from_edges(links[2:], source="s", target="t")
@@ -167,7 +170,8 @@ def test_rounds_that_wait_go_on_or_are_lost_by_name():
         old = learner(K)
         state = old.defer(old.defer(old.start()))
         turned = [*links[1:], links[0], ("s", "b"), ("b", "t")]
-        new = learner(FlowPolytope.from_edges(turned, source="s", target="t"))
+        more = FlowPolytope.from_edges(turned, source="s", target="t")
+        new = learner(more)
         wider = new.migrated(state, old)
         assert [one.round for one in wider.pending] == [0, 1]
         x = wider.pending[0].x
@@ -192,7 +196,7 @@ def test_the_bound_on_the_violation_is_that_of_the_formula(seed):
     weights = LyapunovWeights(K, 10.0)
     carried, more, G, paid = rng.exponential(3.0), rng.exponential(2.0), 0.7, 0.01
     F, W = K.tangent(rng.standard_normal((2, 3))[0]), K.tangent(rng.standard_normal(3))
-    sums = certificate.GradientSums(F, W, 3.0, 2.0)
+    sums = GradientSums(F, W, 3.0, 2.0)
     dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, False, sums, carried)
     e, most, unit = theta * 100**-0.5, 2.0 - W.min() + W @ K.center, c * G * K.diameter
     plain = unit / e * math.log(math.exp(e * carried / unit) + e * most / (0.3 * theta * unit))
@@ -220,7 +224,8 @@ def test_sets_without_names_keep_their_shape(old, new):
         told.session.migrate(learner(new))
         told.through(rounds_on(new, 15, rng))
         told.holds()
-        saved = learner(new).save(told.session.state)
+        state = told.session.state
+        saved = learner(new).save(state)
         assert learner(new).save(learner(new).load(saved)) == saved
 
 
@@ -239,7 +244,7 @@ def test_commodities_and_links_of_many_flows_come_and_go():
             told.through(rounds_on(K, 10, rng))
             told.holds()
         assert last.shape == many.shape
-    to = entries(many, fewer)
+    to = Move(many, fewer).to
     assert (to[many.owner == 1] == -1).all()
     assert len(set(to[to >= 0].tolist())) == np.count_nonzero(to >= 0) == fewer.shape[0]
     steeper = MultiFlow.from_edges(links, [("a", "d", 3.0), ("a", "c", 1.0), ("b", "d", 0.5)])
@@ -310,7 +315,7 @@ def test_what_moves_are_capped_from_goes_on():
         session.migrate(learner(more, max_move=0.05))
         assert np.allclose(session.play(), [*x, 0.0, 0.0])
         session.observe(costs=[5.0, 0.0, 5.0, 0.0, 0.0])
-        assert available.distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
+        assert distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
         session.migrate(learner(flows([(0, 2), (2, 5)]), max_move=0.05))
         assert np.array_equal(session.play(), [1.0, 1.0])
         session.migrate(learner(more))
@@ -338,14 +343,17 @@ def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
 
 
 def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
-    session = tw.Session(tw.Ensemble(flows([(0, 1), (1, 5), (0, 5)]), experts=["desk"]))
+    K = flows([(0, 1), (1, 5), (0, 5)])
+    session = tw.Session(tw.Ensemble(K, experts=["desk"]))
     session.play(advice={"desk": [1.0, 1.0, 0.0]})
     with pytest.raises(InvalidInput):
         session.play(advice={"desk": [0.0, 0.0, 1.0]})
     x = session.play()
-    session.migrate(tw.Ensemble(flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)]), experts=["desk"]))
+    more = flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
+    session.migrate(tw.Ensemble(more, experts=["desk"]))
     assert np.allclose(session.learner.act(session.state), [x[2], x[0], x[1], 0.0, 0.0])
-    assert session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})[3] > 0.1
+    again = session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})
+    assert again[3] > 0.1
     gradient = np.zeros(5)
     session.observe(FirstOrder(gradient, 0.0, gradient, 0.0, 0.0, 1))
     assert session.rounds == 1

@@ -30,6 +30,7 @@ def test_compiled_oracles_and_their_sources_give_the_vertex_of_answer(n, share, 
     for K in (
         sets.Simplex(n, 2.0),
         sets.Simplex(n, 2.0, at_most=True),
+        sets.Simplex(n, 2.0, at_most=ties, least=0.5 / n),
         sets.CappedSimplex(n, 1.0, max(0.1, share * n)),
     ):
         expected = K.answer(d).vertex.key()
@@ -55,10 +56,37 @@ def test_compiled_passes_over_groups_do_what_their_source_says(sizes, seed):
     np.testing.assert_allclose(x, np.concatenate(alone), atol=1e-7 * np.abs(y).max() + 1e-15)
     simplices.within_groups.plain(y, K.starts, x)
     np.testing.assert_allclose(x, K.tangent(y), atol=room)
-    assert simplices.simplices_infeasibility.plain(y, K.starts) == pytest.approx(K.infeasibility(y))
+    outside = simplices.simplices_infeasibility.plain(y, K.starts, 0.0)
+    assert outside == pytest.approx(K.infeasibility(y))
     indices, values = np.empty(len(sizes), dtype=np.int32), np.empty(len(sizes))
-    assert simplices.cheapest_of_each.plain(y, K.starts, indices, values) == len(sizes)
+    assert simplices.cheapest_of_each.plain(y, K.kernel_data, indices, values) == len(sizes)
     np.testing.assert_array_equal(indices, K.answer(y).vertex.indices)
+
+
+@given(sizes=st.lists(st.integers(1, 6), min_size=1, max_size=7), seed=seeds)
+def test_groups_with_a_least_share_are_simplices_with_one(sizes, seed):
+    """Vertex, nearest point, infeasibility and sizes, group by group, and by the source."""
+    least, rng = 0.7 / max(sizes), np.random.default_rng(seed)
+    K = sets.SimplexProduct(sizes, least=least)
+    parts = [sets.Simplex(n, least=least) for n in sizes]
+    y, x, room = rng.standard_normal(K.shape), np.empty(K.shape), K.max_nonzeros
+
+    def alone(what):
+        return [what(p, part) for p, part in zip(parts, np.split(y, K.starts[1:-1]), strict=True)]
+
+    np.testing.assert_allclose(K.lmo(y), np.concatenate(alone(lambda S, d: S.lmo(d))), atol=1e-15)
+    np.testing.assert_allclose(
+        K.project(y), np.concatenate(alone(lambda S, d: S.project(d))), atol=1e-14
+    )
+    simplices.nearest_in_simplices.plain(y, *K.geometry, x)
+    np.testing.assert_allclose(x, K.project(y), atol=1e-14)
+    assert K.infeasibility(y) == pytest.approx(max(alone(lambda S, d: S.infeasibility(d))))
+    assert K.radius**2 == pytest.approx(sum(S.radius**2 for S in parts))
+    assert K.diameter**2 == pytest.approx(sum(S.diameter**2 for S in parts))
+    indices, values = np.empty(room, dtype=np.int32), np.empty(room)
+    assert simplices.cheapest_of_each.plain(y, K.kernel_data, indices, values) == room
+    np.testing.assert_array_equal(values, K.lmo(y))
+    assert min(K.lmo(y).min(), K.project(y).min()) >= least - 1e-15
 
 
 @given(seed=seeds, n=st.integers(300, 900), at_most=st.booleans(), ties=st.booleans())
@@ -142,7 +170,7 @@ def test_the_excess_of_trees_is_the_worst_over_all_sets_of_nodes(seed, far):
 def test_a_large_hull_of_perfect_matchings_settles_for_a_lower_bound(monkeypatch):
     edges = [(i, j) for i in range(3) for j in range(3)]
     exact = sets.Matching(edges, perfect=True).inner_radius
-    monkeypatch.setattr("tidewolf.sets.laplacian.DENSE_NODES", 0)
+    monkeypatch.setattr("tidewolf.sets.graphs.DENSE_NODES", 0)
     assert 0.0 < sets.Matching(edges, perfect=True).inner_radius < exact
 
 

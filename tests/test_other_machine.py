@@ -20,9 +20,10 @@ import tidewolf as tw
 from interpreter import python
 from test_problems import needs_records
 from tidewolf.cli import main
-from tidewolf.core import checkpoint, errors
+from tidewolf.core import checkpoint
+from tidewolf.core.errors import OtherSettings, OtherVersions
 from tidewolf.experiments import RunFolder
-from tidewolf.problems import data
+from tidewolf.problems import base
 
 BEFORE, AFTER = 40, 1000
 
@@ -118,8 +119,8 @@ def test_a_run_resumes_and_is_reported(interrupted):
 
 
 def test_a_run_of_another_generator_is_refused(interrupted, monkeypatch):
-    monkeypatch.setattr(data, "GENERATOR_VERSION", data.GENERATOR_VERSION + 1)
-    with pytest.raises(errors.OtherSettings):
+    monkeypatch.setattr(base, "GENERATOR_VERSION", base.GENERATOR_VERSION + 1)
+    with pytest.raises(OtherSettings):
         RunFolder.open(interrupted / "cut").play()
 
 
@@ -130,7 +131,7 @@ GENERATED = ["routing", "sdp", "completion", "portfolio", "scheduling", "adversa
 def test_generators_make_what_they_made(name):
     """If one of these changes, raise GENERATOR_VERSION."""
     expected = json.loads((Path(__file__).parent / "fixtures" / "generators.json").read_text())
-    assert expected["version"] == data.GENERATOR_VERSION
+    assert expected["version"] == base.GENERATOR_VERSION
     problem = tw.problems.named(name)(rounds=20, seed=1)
     parts = (problem.stream.losses, problem.stream.constraints)
     found = [float(np.sum(part.values(problem.K.center))) for part in parts]
@@ -177,6 +178,6 @@ def test_the_writer_names_processor_and_blas():
     assert here["cpu"] not in ("", "unknown")
     assert here["blas"] != "unknown"
     with warnings.catch_warnings():
-        warnings.simplefilter("error", errors.OtherVersions)
+        warnings.simplefilter("error", OtherVersions)
         mine = learner("hull")
         mine.load(mine.save(mine.start()))

@@ -13,7 +13,7 @@ from tidewolf.core.errors import InvalidInput
 def test_a_session_goes_back_to_any_of_its_last_rounds(room, back, monkeypatch):
     """To fewer, if points are large."""
     if room is not None:
-        monkeypatch.setattr("tidewolf.past.ROOM", room)
+        monkeypatch.setattr("tidewolf.memory.ROOM", room)
     session, states = tw.Session(PLAIN), []
     for t in range(back + 30):
         states.append(saved(session))

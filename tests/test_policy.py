@@ -14,7 +14,7 @@ import tidewolf as tw
 from refused import refused
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight.policy import policy_batch
+from tidewolf.hindsight.best import policy_batch
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Simplex
 
 seeds = st.integers(0, 2**32 - 1)

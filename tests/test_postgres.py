@@ -17,13 +17,23 @@ from hypothesis import strategies as st
 
 from serving import until
 from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingExtra, NewerFormat
-from tidewolf.storage import cluster, postgres
+from tidewolf.storage.postgres import (
+    Heartbeat,
+    Postgres,
+    connected,
+    hide_password,
+    is_address,
+    is_gone,
+    number_of,
+    prepare,
+    without_password,
+)
 from transport import Transport, never
 
 
 @pytest.fixture
 def db(postgres_url):
-    db = postgres.Postgres(postgres_url)
+    db = Postgres(postgres_url)
     db.execute("CREATE TABLE kept (number BIGINT PRIMARY KEY, what BYTEA)")
     yield db
     db.close()
@@ -97,7 +107,7 @@ def test_commits_are_synchronous_whatever_the_database_says(postgres_server, pos
     name = postgres_url.partition("?")[0].rpartition("/")[2]
     for setting in ("synchronous_commit = off", "default_transaction_isolation = 'serializable'"):
         postgres_server.execute(f"ALTER DATABASE {name} SET {setting}")
-    db = postgres.Postgres(postgres_url)
+    db = Postgres(postgres_url)
     settings = ("synchronous_commit", "transaction_isolation", "application_name")
     found = [db.rows(f"SHOW {setting}")[0][0] for setting in settings]
     assert found == ["on", "read committed", "tidewolf"]
@@ -126,7 +136,7 @@ def is_commit(number, said):
 def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
     db, postgres_url, transport, arrived
 ):
-    own = postgres.Postgres(through(transport, postgres_url))
+    own = Postgres(through(transport, postgres_url))
     transport.before, transport.after = (
         (transport.before, is_commit) if arrived else (is_commit, transport.after)
     )
@@ -145,18 +155,18 @@ def test_tables_are_made_once_by_servers_that_start_together(postgres_url):
     begin = threading.Barrier(5)
 
     def start(number):
-        with closing(postgres.Postgres(postgres_url)) as db:
+        with closing(Postgres(postgres_url)) as db:
             begin.wait()
-            cluster.prepare(db)
+            prepare(db)
             db.execute("INSERT INTO servers VALUES (?, '', 0)", (number,))
 
     with ThreadPoolExecutor(5) as pool:
         list(pool.map(start, range(5)))
-    db = postgres.Postgres(postgres_url)
+    db = Postgres(postgres_url)
     assert db.rows("SELECT count(*) FROM servers") == [(5,)]
     db.execute("UPDATE store SET value = '99' WHERE name = 'format'")
     with pytest.raises(NewerFormat, match="has format 99"):
-        cluster.prepare(db)
+        prepare(db)
     db.close()
 
 
@@ -171,12 +181,9 @@ def test_no_password_is_ever_shown(end, raw):
         f"postgresql://ada:{given}@localhost:1/sessions",
         f"postgresql://ada@localhost:1/sessions?password={quote(password, safe='')}",
     ):
-        said = [
-            postgres.without_password(url),
-            postgres.hide_password(url, f"'{password}' is wrong"),
-        ]
+        said = [without_password(url), hide_password(url, f"'{password}' is wrong")]
         try:
-            postgres.Postgres(url).rows("SELECT 1")
+            Postgres(url).rows("SELECT 1")
         except (CheckpointError, InvalidInput) as error:
             said += [str(error), str(error.__cause__)]
         assert len(said) == 4
@@ -196,25 +203,23 @@ def test_no_password_is_ever_shown(end, raw):
 )
 def test_what_cannot_be_reached_is_refused_without_its_password(url, monkeypatch):
     with pytest.raises((InvalidInput, CheckpointError)) as caught:
-        postgres.Postgres(url).rows("SELECT 1")
+        Postgres(url).rows("SELECT 1")
     assert "ecret" not in str(caught.value).replace("color=secret", "")
     assert "ada:***@" in str(caught.value)
-    assert "ecret" not in repr(postgres.Postgres("postgresql://ada:secret@db/x"))
-    assert not any(
-        map(postgres.is_address, ("postgresql.db", "./postgresql://", Path("postgresql://")))
-    )
+    assert "ecret" not in repr(Postgres("postgresql://ada:secret@db/x"))
+    assert not any(map(is_address, ("postgresql.db", "./postgresql://", Path("postgresql://"))))
     with pytest.raises(InvalidInput):
-        postgres.Postgres("sessions.db")
+        Postgres("sessions.db")
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(MissingExtra, match="serve"):
-        postgres.Postgres("postgresql://db/x")
+        Postgres("postgresql://db/x")
 
 
 # --- servers --------------------------------------------------------------------------------------
 
 _SERVER = """
 import sys, time
-from tidewolf.storage.cluster import Heartbeat
+from tidewolf.storage.postgres import Heartbeat
 heartbeat = Heartbeat(sys.argv[1], sys.argv[2])
 print("here", flush=True)
 sys.stdin.read()
@@ -224,8 +229,8 @@ heartbeat.close()
 
 @pytest.fixture
 def prepared(postgres_url):
-    db = postgres.Postgres(postgres_url)
-    cluster.prepare(db)
+    db = Postgres(postgres_url)
+    prepare(db)
     yield db
     db.close()
 
@@ -240,41 +245,41 @@ def begin(url, name):
 
 
 def test_a_killed_server_is_gone_at_once_and_a_live_one_never(prepared, postgres_url):
-    assert cluster.is_gone(prepared, "a")
+    assert is_gone(prepared, "a")
     with begin(postgres_url, "a") as process:
         for _ in range(20):
-            assert not cluster.is_gone(prepared, "a")
+            assert not is_gone(prepared, "a")
         with pytest.raises(InUse, match="Another server of the name a"):
-            cluster.Heartbeat(postgres_url, "a")
+            Heartbeat(postgres_url, "a")
         assert [name for (name,) in prepared.rows("SELECT holder FROM servers")] == ["a"]
         process.send_signal(signal.SIGKILL)
-    assert until(lambda: cluster.is_gone(prepared, "a")) < 1
-    cluster.Heartbeat(postgres_url, "b").close()
+    assert until(lambda: is_gone(prepared, "a")) < 1
+    Heartbeat(postgres_url, "b").close()
     assert prepared.rows("SELECT count(*) FROM servers") == [(0,)]
-    heartbeat = cluster.Heartbeat(postgres_url, "a")
-    assert not cluster.is_gone(prepared, "a")
+    heartbeat = Heartbeat(postgres_url, "a")
+    assert not is_gone(prepared, "a")
     heartbeat.close()
     heartbeat.close()
-    assert cluster.is_gone(prepared, "a")
+    assert is_gone(prepared, "a")
     assert prepared.rows("SELECT count(*) FROM servers") == [(0,)]
 
 
 def test_a_server_of_a_version_without_until_is_there_as_long_as_its_connection(postgres_url):
-    db = postgres.Postgres(postgres_url)
-    cluster.prepare(db)
+    db = Postgres(postgres_url)
+    prepare(db)
     db.execute("ALTER TABLE servers DROP COLUMN until")
-    cluster.prepare(db)
-    lock = postgres.connected(postgres_url)
-    lock.execute("SELECT pg_advisory_lock($1)", (cluster.number_of("old"),))
-    db.execute("INSERT INTO servers VALUES (?, 'old', 0)", (cluster.number_of("old"),))
-    assert not cluster.is_gone(db, "old")
+    prepare(db)
+    lock = connected(postgres_url)
+    lock.execute("SELECT pg_advisory_lock($1)", (number_of("old"),))
+    db.execute("INSERT INTO servers VALUES (?, 'old', 0)", (number_of("old"),))
+    assert not is_gone(db, "old")
     lock.close()
-    until(lambda: cluster.is_gone(db, "old"))
+    until(lambda: is_gone(db, "old"))
     db.close()
 
 
 def test_a_row_that_is_over_is_not_moved_and_begins_a_new_lease(prepared, postgres_url):
-    heartbeat = cluster.Heartbeat(postgres_url, "a", 1.0)
+    heartbeat = Heartbeat(postgres_url, "a", 1.0)
     assert heartbeat.lease() == 1
     prepared.execute("UPDATE servers SET until = clock_timestamp() - interval '1 s'")
 
@@ -283,7 +288,7 @@ def test_a_row_that_is_over_is_not_moved_and_begins_a_new_lease(prepared, postgr
             return heartbeat.lease() == 2
 
     until(is_back)
-    assert not cluster.is_gone(prepared, "a")
+    assert not is_gone(prepared, "a")
     heartbeat.close()
     with pytest.raises(InvalidInput, match="takeover_after"):
-        cluster.Heartbeat(postgres_url, "a", 0.5)
+        Heartbeat(postgres_url, "a", 0.5)

@@ -17,7 +17,7 @@ from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods import paper
-from tidewolf.methods.projected import ProjectedPoint
+from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.steps.saddle import HOPELESS, damping, unit_free_steps
 from tidewolf.sets import CappedSimplex, L2Ball
 

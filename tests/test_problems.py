@@ -2,25 +2,29 @@
 
 import csv
 import gzip
-from importlib import import_module
 from itertools import permutations
 
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-import tidewolf as tw
 from refused import refused
+from tidewolf import problems
+from tidewolf.core.batch import Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.problems import base, data, graphs, records
+from tidewolf.functions.linear import Linear
+from tidewolf.hindsight.best import best_in_hindsight
+from tidewolf.networks import Tunnels
+from tidewolf.problems import traffic
 from tidewolf.problems.adversarial import KINDS
-from tidewolf.problems.routing import MARGIN, SCALE, kilometres
-from tidewolf.sets import Box, L2Ball, Simplex, Translated, graph_tools
+from tidewolf.problems.base import RECORDS, Problem, data_folder, record
+from tidewolf.problems.records import COUNTED
+from tidewolf.sets import Box, L2Ball, Simplex, Translated
+from tidewolf.sets.graph_tools import count_paths
 
-pairs, zoo = (import_module(f"tidewolf.problems.{name}") for name in ("pairs", "zoo"))
 needs_records = pytest.mark.skipif(
-    not data.data_folder().is_dir(),
-    reason=f"recorded streams are not in {data.data_folder()}; set TIDEWOLF_DATA to their folder",
+    not data_folder().is_dir(),
+    reason=f"the recorded streams are not in {data_folder()}; set TIDEWOLF_DATA to their folder",
 )
 
 
@@ -69,11 +73,11 @@ def ends_of(problem):
 def test_some_flow_meets_every_round_and_the_limits_bind(
     name, ends, rounds, count, paths, costs, most
 ):
-    problem = tw.problems.named(name)(seed=1)
+    problem = problems.named(name)(seed=1)
     ends = ends or ends_of(problem)
     assert (problem.name, len(problem), problem.shape) == (name, rounds, (count,))
     if paths is not None:
-        assert graph_tools.count_paths(arcs(problem), source=ends[0], target=ends[1]) == paths
+        assert count_paths(arcs(problem), source=ends[0], target=ends[1]) == paths
     free, best = flow_lp(problem, *ends), flow_lp(problem, *ends, tightest(problem))
     assert best.status == 0
     assert breached(problem, best.x) == 0.0
@@ -85,15 +89,15 @@ def test_some_flow_meets_every_round_and_the_limits_bind(
 
 
 def test_routing_guarantees_a_flow_with_room_around_it_however_long():
-    problem = tw.problems.routing(rounds=20_000, seed=5)
-    km = [kilometres(tail, head) for tail, head in arcs(problem)]
-    guaranteed = graphs.spread(arcs(problem), km, *ENDS, SCALE)
+    problem = problems.routing(rounds=20_000, seed=5)
+    km = [traffic.kilometres(tail, head) for tail, head in arcs(problem)]
+    guaranteed = traffic.spread(arcs(problem), km, *ENDS, traffic.SCALE["routing"])
     assert problem.K.infeasibility(guaranteed) < 1e-12
-    assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-MARGIN)
+    assert problem.stream.constraints.values(guaranteed).max() == pytest.approx(-traffic.MARGIN)
 
 
 def test_an_outage_leaves_no_flow_for_its_rounds():
-    problem, whole = tw.problems.routing(feasible=False), tw.problems.routing()
+    problem, whole = problems.routing(feasible=False), problems.routing()
     assert flow_lp(problem, *ENDS, tightest(problem)).status == 2
     c = problem.stream.constraints.c
     lost = c[:, [tail == ENDS[0] for tail, _ in arcs(problem)]].sum(axis=1) < 1
@@ -104,20 +108,21 @@ def test_an_outage_leaves_no_flow_for_its_rounds():
 
 @needs_records
 def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
-    with gzip.open(data.record(data.RECORDS["zoo"]), "rt", newline="") as file:
+    with gzip.open(record(RECORDS["zoo"]), "rt", newline="") as file:
         names = sorted({row["net"] for row in csv.DictReader(file)})
     made = 0
     for name in ["Dfn", "Arnes", *names[::48]]:
         try:
-            problem = tw.problems.zoo(60, seed=4, network=name)
+            problem = problems.zoo(60, seed=4, network=name)
         except InvalidInput:  # a tree
             continue
         made += 1
         c = problem.stream.constraints.c
         assert problem.K.infeasibility(problem.K.center) < 1e-9
-        assert c.min() >= zoo.MARGIN
+        assert c.min() >= traffic.MARGIN
         assert (c.max(axis=0) - c.min(axis=0)).max() > 0.1
-        assert flow_lp(problem, *ends_of(problem), tightest(problem) - 0.5 * zoo.MARGIN).status == 0
+        room = tightest(problem) - 0.5 * traffic.MARGIN
+        assert flow_lp(problem, *ends_of(problem), room).status == 0
     assert made > 4
 
 
@@ -127,10 +132,10 @@ def test_networks_with_parallel_links_loops_and_several_parts_make_problems():
 @needs_records
 @pytest.mark.parametrize("seed", [0, 3])
 def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
-    guaranteed, spread_all = [], pairs.spread_all
+    guaranteed, spread_all = [], traffic.spread_all
     kept = lambda *given: guaranteed.append(spread_all(*given)) or guaranteed[0]  # noqa: E731
-    monkeypatch.setattr(pairs, "spread_all", kept)
-    problem = tw.problems.pairs(rounds=96, seed=seed)
+    monkeypatch.setattr(traffic, "spread_all", kept)
+    problem = problems.pairs(rounds=96, seed=seed)
     K, losses, limits = problem.K, problem.stream.losses, problem.stream.constraints
     ends = set(zip(K.sources.tolist(), K.targets.tolist(), strict=True))
     assert len(K.demands) == len(ends) == 462
@@ -139,14 +144,14 @@ def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
     assert problem.labels[1] == "0 > 2: 0 > 2"
     assert K.infeasibility(guaranteed[0]) < 1e-12
     breach = limits.values(guaranteed[0])
-    assert breach.max() == pytest.approx(-pairs.MARGIN)
-    assert np.mean(breach > -pairs.MARGIN - 1e-9) < 0.7, "demands are turned away now and then"
+    assert breach.max() == pytest.approx(-traffic.MARGIN)
+    assert np.mean(breach > -traffic.MARGIN - 1e-9) < 0.7, "demands are turned away now and then"
     assert breached(problem, K.lmo(losses.total()[0])) == 1.0
     busy = problem.stream[56:64]
-    best, cheapest = tw.best_in_hindsight(K, busy), K.lmo(busy.losses.total()[0])
+    best, cheapest = best_in_hindsight(K, busy), K.lmo(busy.losses.total()[0])
     assert best.upper > 1.05 * float(busy.losses.values(cheapest).sum())
-    assert limits.limit.max() == pytest.approx(pairs.FILL)
-    assert limits.limit.min() < 0.7 * pairs.FILL
+    assert limits.limit.max() == pytest.approx(traffic.FILL)
+    assert limits.limit.min() < 0.7 * traffic.FILL
 
 
 # --- other problems -------------------------------------------------------------------------------
@@ -154,9 +159,9 @@ def test_some_flows_keep_every_limit_and_the_cheapest_none(seed, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_plan_fits_every_day_and_the_cheapest_does_not(seed):
-    problem = tw.problems.scheduling(seed=seed)
+    problem = problems.scheduling(seed=seed)
     cost, even = problem.stream.losses.C.mean(axis=0), np.full(24, 1 / 24)
-    best, free = tw.best_in_hindsight(problem.K, problem.stream), problem.K.lmo(cost)
+    best, free = best_in_hindsight(problem.K, problem.stream), problem.K.lmo(cost)
     assert best.upper - best.lower <= 1e-8 * best.upper
     assert 1.1 * float(cost @ free) < best.upper / len(problem) < 0.95 * float(cost @ even)
     assert problem.stream.constraints.values(even).max() < -0.05
@@ -167,7 +172,7 @@ def test_a_plan_fits_every_day_and_the_cheapest_does_not(seed):
 
 @needs_records
 def test_carbon_anchors():
-    problem = tw.problems.carbon()
+    problem = problems.carbon()
     cost, limits = problem.stream.losses.C.mean(axis=0), problem.stream.constraints
     plain = {"A_eq": np.ones((1, 13)), "b_eq": [1.0], "bounds": (0, 0.25)}
     free, best = linprog(cost, **plain), linprog(cost, A_ub=limits.A, b_ub=limits.b, **plain)
@@ -179,11 +184,11 @@ def test_carbon_anchors():
 
 @needs_records
 def test_meta_anchors():
-    problem, ends = tw.problems.meta(), list(permutations(range(4), 2))
-    losses, counted = problem.stream.losses, problem.stream.losses[records.COUNTED]
+    problem, ends = problems.meta(), list(permutations(range(4), 2))
+    losses, counted = problem.stream.losses, problem.stream.losses[COUNTED]
     assert (len(problem), problem.shape, problem.period) == (10_000, (36,), None)
     assert round(float(counted.values(problem.K.center).mean()), 3) == 1.400
-    assert isinstance(problem.stream.constraints, tw.functions.Unlimited)
+    assert isinstance(problem.stream.constraints, Unlimited)
     # the best split of a round has a loss of 1
     for t in range(0, 10_000, 2000):
         loads = losses.incidence * losses.demands[t, losses.pairs] / losses.capacities[:, None]
@@ -192,7 +197,7 @@ def test_meta_anchors():
         best = linprog(np.eye(37)[36], rows, np.zeros(12), sums, np.ones(12))
         assert best.fun == pytest.approx(1.0, abs=1e-5)
         assert losses[t : t + 1].values(best.x[:36])[0] == pytest.approx(1.0, abs=1e-5)
-    tunnels = tw.networks.Tunnels(ends, ends)  # the three shortest paths of every pair
+    tunnels = Tunnels(ends, ends)  # the three shortest paths of every pair
     assert problem.labels == tunnels.names
     assert tunnels.splits.sizes == problem.K.sizes
     np.testing.assert_array_equal(tunnels.incidence.toarray(), losses.incidence)
@@ -204,7 +209,7 @@ def test_meta_anchors():
 @needs_records
 @pytest.mark.parametrize("name", ["abilene", "freeway", "carbon", "meta"])
 def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
-    build = tw.problems.named(name)
+    build = problems.named(name)
     assert build(rounds=24, seed=7).stream == build().stream[:24]
     with refused(InvalidInput, "rounds"):
         build(rounds=1_000_000)
@@ -217,31 +222,31 @@ def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
 def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch, name, content):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     if content is not None:
-        (tmp_path / data.RECORDS[name]).write_bytes(content)
+        (tmp_path / RECORDS[name]).write_bytes(content)
     with pytest.raises(InvalidInput, match="set TIDEWOLF_DATA to") as caught:
-        tw.problems.named(name)()
-    assert data.RECORDS[name] in str(caught.value)
+        problems.named(name)()
+    assert RECORDS[name] in str(caught.value)
 
 
 def test_networks_without_a_choice_are_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
-    with gzip.open(tmp_path / data.RECORDS["zoo"], "wt") as file:
+    with gzip.open(tmp_path / RECORDS["zoo"], "wt") as file:
         file.write("net,u,v\nLoop,1,1\nPair,1,0\nPair,0,1\n")
-    assert zoo.link_rows_of("Pair") == [(0, 1)]
+    assert traffic.cables_of("Pair") == [(0, 1)]
     for network, setting in (("Pair", None), ("Loop", None), ("Dfn", "network")):
         with refused(InvalidInput, setting):
-            tw.problems.zoo(network=network)
+            problems.zoo(network=network)
 
 
 def test_every_problem_is_exported_and_has_a_sentence():
-    for name, build in tw.problems.every().items():
-        assert name in tw.problems.__all__
-        assert tw.problems.named(name) is build is getattr(tw.problems, name)
+    for name, build in problems.every().items():
+        assert name in problems.__all__
+        assert problems.named(name) is build is getattr(problems, name)
         sentence = (build.__doc__ or "").partition("\n")[0]
         assert sentence.endswith(".")
         assert len(sentence) <= 100
     with pytest.raises(InvalidInput, match=r"'rooting'; .*routing, sdp, .*Did you mean routing\?"):
-        tw.problems.named("rooting")
+        problems.named("rooting")
 
 
 MADE = ("routing", "sdp", "completion", "portfolio", "scheduling", "zoo", "pairs")
@@ -253,7 +258,7 @@ MADE = ("routing", "sdp", "completion", "portfolio", "scheduling", "zoo", "pairs
     [*((name, {}) for name in MADE), *(("adversarial", {"kind": kind}) for kind in KINDS)],
 )
 def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ(name, given):
-    build = tw.problems.named(name)
+    build = problems.named(name)
     short, long = (build(rounds=n, seed=3, **given) for n in (31, 110))
     assert short.stream == long.stream[:31]
     other = build(31, seed=4, **given)
@@ -264,16 +269,16 @@ def test_the_first_rounds_do_not_depend_on_how_many_follow_and_seeds_differ(name
 
 
 def test_a_problem_fits_together():
-    stream = tw.Stream(tw.functions.Linear(np.ones((3, 2))), tw.functions.Linear(np.ones((3, 2))))
+    stream = Stream(Linear(np.ones((3, 2))), Linear(np.ones((3, 2))))
     with refused(WrongShape, "stream"):
-        base.Problem("small", Simplex(3), stream, "A small problem.")
+        Problem("small", Simplex(3), stream, "A small problem.")
     with refused(WrongShape, "labels"):
-        base.Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
-    assert len(base.Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
+        Problem("small", Simplex(2), stream, "A small problem.", ("a", "b", "c"))
+    assert len(Problem("small", Simplex(2), stream, "A small problem.", ("a", "b"))) == 3
     with refused(InvalidInput, "kind"):
-        tw.problems.adversarial(kind="kind")
+        problems.adversarial(kind="kind")
     with refused(InvalidInput, "K"):
-        tw.problems.adversarial(K=Simplex(1))
+        problems.adversarial(K=Simplex(1))
 
 
 # --- adversarial streams --------------------------------------------------------------------------
@@ -285,7 +290,7 @@ HOSTILE_SETS = [Simplex(6), Box([-1.0], [1.0]), L2Ball((2, 2), 3.0), FAR, SINGLE
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("K", HOSTILE_SETS, ids=repr)
 def test_hostile_gradients_have_slope_1_and_limits_exclude_each_other_or_not(kind, K):
-    stream = tw.problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
+    stream = problems.adversarial(60, 3, kind=kind, K=K, phase=10).stream
     A, b = stream.constraints.A, stream.constraints.b
     for batch in (stream.losses.C, A):
         lengths = np.array([np.linalg.norm(K.tangent(row)) for row in batch])
@@ -309,4 +314,4 @@ def test_hostile_gradients_have_slope_1_and_limits_exclude_each_other_or_not(kin
         easy = 0.95 * K.lmo(stream.losses.C[-1]) + 0.05 * K.center
         assert (stream.constraints[10:].values(easy) <= 1e-9).all()
     elif K.shape != (2, 2):
-        assert tw.best_in_hindsight(K, stream).feasible
+        assert best_in_hindsight(K, stream).feasible

@@ -13,10 +13,11 @@ import tidewolf as tw
 from tidewolf.core.arrays import SILENCE, as_point, like
 from tidewolf.core.errors import NotFinite, TidewolfError
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
-from tidewolf.functions import Capacity, Linear, negative
+from tidewolf.functions import Capacity, Linear
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
-from tidewolf.storage.feedback import decode, encode, read_event, stored
+from tidewolf.storage.journal import decode, encode, read_event, stored
 
 CUBE, NUMBERS = tw.sets.Box(np.zeros(2), np.ones(2)), st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
@@ -112,7 +113,7 @@ def test_negative_capacities_are_found_whichever_way(c, asked):
     entries = [i for i in range(3) if i not in asked and (c[:, i] < 0).any()]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        negative.warn_of_negative_capacities(K, Capacity(c), found)
+        warn_of_negative_capacities(K, Capacity(c), found)
     assert found == asked | set(entries)
     assert len(warned) == bool(entries)
     assert all(f"of entry {entries[0]} is " in str(one.message) for one in warned)

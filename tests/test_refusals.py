@@ -16,11 +16,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tidewolf as tw
-from tidewolf.core import errors
-from tidewolf.service import app, requests, sessions
-from tidewolf.service.description import Description
-from tidewolf.storage import session_store
+from tidewolf.core.errors import TidewolfError
+from tidewolf.experiments import load
+from tidewolf.service.app import App
+from tidewolf.service.models import Description
+from tidewolf.service.requests import LONGEST, SHORT, Limits, loads, parsed_size
+from tidewolf.service.sessions import Sessions
+from tidewolf.storage.session_store import SessionStore
 
 HERE = Path(__file__).parent / "refusals"
 LINES = [line for path in sorted(HERE.glob("*.jsonl")) for line in path.read_text().splitlines()]
@@ -45,9 +47,9 @@ class Service:
     """The service, asked without a socket."""
 
     def __init__(self, folder):
-        self.store = session_store.SessionStore.open(folder, commit_within=0.0)
-        self.sessions = sessions.Sessions(self.store, limits=requests.Limits())
-        self.app = app.App(self.sessions)
+        self.store = SessionStore.open(folder, commit_within=0.0)
+        self.sessions = Sessions(self.store, limits=Limits())
+        self.app = App(self.sessions)
         self.runner = asyncio.Runner()
 
     def call(self, method, address, raw=b"", headers=()):
@@ -137,20 +139,22 @@ def outcome(case, service, folder, number=0):
     if status >= 400:
         assert body["status"] == status
         return status, body["detail"]
-    return status, {key: body[key] for key in (*TOLD, "means") if key in body}
+    found = {key: body[key] for key in (*TOLD, "means") if key in body}
+    return status, found
 
 
 def _of_file(case, folder):
     path = folder / "e.toml"
     path.write_bytes(_bytes(case["given"]))
     try:
-        experiment = tw.experiments.load(path)
+        experiment = load(path)
         problem = experiment.problem(0)
         for entrant in experiment.entrants():
             experiment.learner(entrant, problem, 0)
-    except errors.TidewolfError as error:
+    except TidewolfError as error:
         return type(error).__name__, str(error).replace(f"{folder}/", "")
-    return "fine", tomllib.loads(experiment.toml().replace(f"{folder}/", ""))
+    text = experiment.toml().replace(f"{folder}/", "")
+    return "fine", tomllib.loads(text)
 
 
 @pytest.mark.parametrize("to", sorted({case["to"] for case in CASES}))
@@ -177,7 +181,7 @@ FILLINGS = (b"{},", b"[],", b"0,", b'"",', b'{"a":0},', b'"\xf0\x9f\x98\x80",')
 
 @pytest.mark.parametrize("filling", FILLINGS[:3])
 def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(service, filling):
-    raw = b'{"costs":[%b0]}' % (filling * ((requests.LONGEST - 20) // len(filling)))
+    raw = b'{"costs":[%b0]}' % (filling * ((LONGEST - 20) // len(filling)))
     tracemalloc.start()
     try:
         assert service.call("POST", ADDRESS, raw)[0] == 413
@@ -195,11 +199,11 @@ def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(service, filli
     ],
 )
 def test_no_body_takes_more_memory_than_is_estimated(raw):
-    raw = raw + b" " * requests.SHORT
+    raw = raw + b" " * SHORT
     tracemalloc.start()
     try:
-        found = requests.loads(raw)
-        assert tracemalloc.get_traced_memory()[1] < requests.parsed_size(raw)
+        found = loads(raw)
+        assert tracemalloc.get_traced_memory()[1] < parsed_size(raw)
     finally:
         tracemalloc.stop()
     assert found

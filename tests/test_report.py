@@ -16,11 +16,16 @@ import pytest
 import tidewolf as tw
 from tidewolf import report
 from tidewolf.baselines import SinhaVaze
+from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, OtherSettings
-from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import interval, number
+from tidewolf.evaluation.metrics import contradiction
+from tidewolf.evaluation.tracking import Membership
 from tidewolf.functions import Affine, Linear
-from tidewolf.report import charts, rendering
+from tidewolf.learners import LyapunovDescent, PrimalDual
+from tidewolf.problems import routing
+from tidewolf.report import rendering
+from tidewolf.report.charts import Clock, clock_of, picture, saved
 from tidewolf.report.rendering import run_styles
 from tidewolf.sets import Simplex
 
@@ -30,7 +35,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 def both(problem):
-    made = [kind(problem.K, horizon=len(problem)) for kind in (tw.LyapunovDescent, SinhaVaze)]
+    made = [kind(problem.K, horizon=len(problem)) for kind in (LyapunovDescent, SinhaVaze)]
     return [tw.run(learner, problem.stream) for learner in made]
 
 
@@ -41,7 +46,7 @@ def brief(*runs):
 
 @pytest.fixture(scope="module")
 def runs():
-    return both(tw.problems.routing(rounds=150, seed=3))
+    return both(routing(rounds=150, seed=3))
 
 
 @pytest.fixture(scope="module")
@@ -114,15 +119,15 @@ def test_the_page_says_whether_the_certificate_holds_and_what_was_guaranteed(pag
                 assert (told if known else "bound not informative at this length") in text
                 assert (told in text) == known
     assert "promis" not in page.lower()
-    outside = tracking.Membership(runs[0].learner.K)
+    outside = Membership(runs[0].learner.K)
     outside.restore((1.0, 150, 0, 150))
     broken = replace(runs[0], membership=outside)
     text = Reader(report.page(brief(broken, runs[1]), **ABOUT)).text
     assert text.count("certificate fails") == 1
     assert any(broken.certificate.failures[0] in part for part in text)
-    learner = tw.PrimalDual(Simplex(4), horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
+    learner = PrimalDual(Simplex(4), horizon=2000, loss_lipschitz=1.0, constraint_lipschitz=1.0)
     costs, limits = np.full((2000, 4), 0.25), np.full((2000, 4), 0.5)
-    kept = tw.run(learner, tw.Stream(Linear(costs), Affine(limits, np.ones(2000))))
+    kept = tw.run(learner, Stream(Linear(costs), Affine(limits, np.ones(2000))))
     assert learner.guarantee().regret > 10.0 * abs(kept.regret[1])
     assert "bound not informative at this length" in Reader(kept._repr_html_()).text
     assert "not informative" in str(kept)
@@ -138,16 +143,16 @@ def test_nothing_given_becomes_markup(runs):
 
 
 def test_without_a_feasible_point_the_page_says_so():
-    infeasible = both(tw.problems.routing(rounds=60, seed=3, feasible=False))
+    infeasible = both(routing(rounds=60, seed=3, feasible=False))
     text = Reader(report.page(brief(*infeasible), **ABOUT)).text
-    said = metrics.contradiction(infeasible[0].comparator.infeasibility, infeasible[0].stream)
+    said = contradiction(infeasible[0].comparator.infeasibility, infeasible[0].stream)
     assert any(said in each for each in text)
     assert "Cumulative regret" not in text
 
 
 def test_cautions_that_move_name_the_runs():
-    problem = tw.problems.routing(rounds=60, seed=1)
-    made = [tw.LyapunovDescent(problem.K, horizon=60, caution=caution) for caution in (1.0, 30.0)]
+    problem = routing(rounds=60, seed=1)
+    made = [LyapunovDescent(problem.K, horizon=60, caution=caution) for caution in (1.0, 30.0)]
     swept = [tw.run(learner, problem.stream) for learner in made]
     text = set(Reader(report.page(brief(*swept), **ABOUT)).text)
     assert {"LyapunovDescent, caution 1", "LyapunovDescent, caution 30"} <= text
@@ -162,8 +167,8 @@ def test_parts_that_do_not_apply_are_not_there(runs):
     text = Reader(report.page(brief(*runs), **ABOUT)).text
     assert "Cumulative violation" in text
     assert not {"The decision over time", "The network", "Expert weights"} & set(text)
-    problem = tw.problems.routing(rounds=10)
-    empty = tw.run(tw.LyapunovDescent(problem.K, horizon=10), problem.stream[:0])
+    problem = routing(rounds=10)
+    empty = tw.run(LyapunovDescent(problem.K, horizon=10), problem.stream[:0])
     page = report.page([empty], **ABOUT)
     assert "0 rounds" in page
     assert "figure" not in Reader(page).tags
@@ -213,14 +218,14 @@ def test_a_page_is_written_with_its_record_and_links_to_the_files_beside_it(runs
 
 
 def test_every_chart_is_written_as_png_and_svg(runs, tmp_path):
-    labels = tw.problems.routing(rounds=1).labels
+    labels = routing(rounds=1).labels
     files = report.write_figures(tmp_path / "new" / "figures", runs[:1], entries=labels)
     names = ["loss", "regret", "violation", "oracle-calls"]
     names += ["points-of-LyapunovDescent", "network-of-LyapunovDescent"]
     assert [each.name for each in files] == [f"{n}.{end}" for n in names for end in ("png", "svg")]
-    chart = charts.picture(sections.totals_charts(runs[:1])[:1])
+    chart = picture(sections.totals_charts(runs[:1])[:1])
     for file, again in zip(files[:2], ("png", "svg"), strict=True):
-        assert file.read_bytes() == charts.saved(chart, again)
+        assert file.read_bytes() == saved(chart, again)
     assert all(one.read_bytes().startswith((b"\x89PNG", b"<?xml")) for one in files)
     assert "Salt Lake City" in files[-1].read_text(encoding="utf-8")
 
@@ -263,8 +268,8 @@ def test_runs_and_comparisons_show_themselves_in_notebooks(runs, monkeypatch):
 def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
     run = runs[0]
     (found,) = sections.quick_intervals([run])
-    shown = sections.intervals_context([found], run_styles([run]), charts.Clock(150))
-    (group,) = shown["table"].groups
+    shown = sections.intervals_context([found], run_styles([run]), Clock(150))
+    (group,) = shown.groups
     assert len(group.rows) == len(found.worst_by_length()) > 2
     for row, (these, regret, violation) in zip(group.rows, found.worst_by_length(), strict=True):
         assert regret.regret[1] == max(each.regret[1] for each in these)
@@ -273,7 +278,7 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
         numbers = [interval(regret.regret), where[0], number(violation.violation), where[1]]
         assert [cell.text for cell in row] == [f"{regret.length:,}", *numbers]
         assert row[2].bar[:2] == (regret.start / 150, regret.stop / 150)
-    assert sections.intervals_context([], [], charts.Clock(150)) is None
+    assert sections.intervals_context([], [], Clock(150)) is None
     monkeypatch.setattr(sections, "_QUICK", 100)
     assert sections.quick_intervals([run]) == []
 
@@ -284,10 +289,10 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
 def test_rounds_without_dates_have_numbers():
     losses = Linear(np.ones((4, 2)))
     for times in (None, [1.0, 2.0, 3.0, 4.0], [2e9, 1.9e9, 2e9, 2e9], [2e9, np.nan, 2e9, 2e9]):
-        clock = charts.clock_of(tw.Stream(losses, time=times), 4)
+        clock = clock_of(Stream(losses, time=times), 4)
         assert (clock.times, clock.when(2), clock.span(0, 4)) == (None, "round 3", "1 \u2013 4")
     days = ["2026-03-01", "2026-03-02", "2026-03-03", "2026-03-07"]
-    clock = charts.clock_of(tw.Stream(losses, time=days), 4)
+    clock = clock_of(Stream(losses, time=days), 4)
     assert clock.when(3) == "2026-03-07 (round 4)"
     assert clock.span(0, 2) == "2026-03-01 \u2013 2026-03-02"
-    assert charts.clock_of(tw.Stream(losses, time=days), 0) == charts.Clock(0)
+    assert clock_of(Stream(losses, time=days), 0) == Clock(0)

@@ -12,11 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from tidewolf.evaluation import formatting, metrics, recording
-from tidewolf.networks.routes import routes_of
-from tidewolf.report import charts, network, page, rendering
+from tidewolf import experiments
+from tidewolf.evaluation.formatting import number
+from tidewolf.evaluation.metrics import broken_limits
+from tidewolf.evaluation.recording import Recording
+from tidewolf.files import read_graph
+from tidewolf.networks.network import routes_of
+from tidewolf.report import network, page
+from tidewolf.report.charts import Clock, figure
 from tidewolf.report.network import networks_of, node_places
 from tidewolf.report.page import limits_context, shown_runs
+from tidewolf.report.rendering import RunStyle
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]
@@ -30,7 +36,7 @@ def run_on(K, rounds=4, capacity=None, constraints=None):
 
 
 def drawn(run, net=None):
-    ((_, found),) = networks_of(shown_runs([run]), charts.Clock(run.rounds), net)
+    ((_, found),) = networks_of(shown_runs([run]), Clock(run.rounds), net)
     return found
 
 
@@ -39,7 +45,7 @@ def test_every_network_is_drawn():
         found = drawn(run_on(K))
         assert (found.places >= 0.0).all()
         assert (found.places <= found.size).all()
-        made = charts.figure(network.network_chart(found, rendering.RunStyle("x")))
+        made = figure(network.network_chart(found, RunStyle("x")))
         assert "nan" not in made["svg"]
         assert len(made["tooltip"]["dots"]) == len(found.links) + len(found.nodes)
         assert all(f">{name}</text>" in made["svg"] for name in found.nodes)
@@ -90,11 +96,11 @@ def test_the_worst_utilisation_is_that_of_any_round_and_says_which(learner, movi
     for e, name in enumerate(net.link_names):
         assert found[name].worst == pytest.approx(used[:, e].max())
         assert found[name].when == f"round {used[:, e].argmax() + 1}"
-    half = recording.Recording(learner(net.K, horizon=rounds), stream)
+    half = Recording(learner(net.K, horizon=rounds), stream)
     for _ in half.advance():
         if half.t > rounds // 3:
             break
-    again = recording.Recording.load(half.save(), half.learner, stream, "file")
+    again = Recording.load(half.save(), half.learner, stream, "file")
     for _ in again.advance():
         pass
     np.testing.assert_allclose(again.peaks.used, run.peaks.used, rtol=1e-9)
@@ -112,25 +118,25 @@ def test_nodes_are_drawn_where_they_are_if_that_is_known(tmp_path):
     (tmp_path / "costs.csv").write_text("a > b,b > c,a > c\n1,1,3\n1,2,2\n")
     text = '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "c"\nnodes = "nodes.csv"\n'
     (tmp_path / "own.toml").write_text(f'{text}[stream]\ncosts = "costs.csv"\n')
-    problem = tw.experiments.load(tmp_path / "own.toml").problem(0)
+    problem = experiments.load(tmp_path / "own.toml").problem(0)
     assert problem.node_places == where
     run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
     shown = shown_runs([run])
-    ((_, found),) = networks_of(shown, charts.Clock(2), problem.network, problem.node_places)
+    ((_, found),) = networks_of(shown, Clock(2), problem.network, problem.node_places)
     across, down = dict(zip(found.nodes, found.places, strict=True)), 1
     assert across["a"][0] < across["b"][0] < across["c"][0]
     assert across["a"][down] < across["c"][down] < across["b"][down]
     assert (found.places >= 0.0).all()
     assert (found.places <= found.size).all()
     del where["b"]
-    ((_, other),) = networks_of(shown, charts.Clock(2), problem.network, where)
+    ((_, other),) = networks_of(shown, Clock(2), problem.network, where)
     np.testing.assert_array_equal(other.places, drawn(run, problem.network).places)
     graph = networkx.DiGraph([("a", "b")])
-    assert tw.problems.read_graph(graph).node_places == {}
+    assert read_graph(graph).node_places == {}
     graph.add_node("a", Longitude=1.0, Latitude="2.5")
-    assert tw.problems.read_graph(graph).node_places == {}
+    assert read_graph(graph).node_places == {}
     graph.add_node("b", Longitude=3, Latitude=4)
-    assert tw.problems.read_graph(graph).node_places == {"a": (1.0, 2.5), "b": (3.0, 4.0)}
+    assert read_graph(graph).node_places == {"a": (1.0, 2.5), "b": (3.0, 4.0)}
     assert {*tw.problems.routing(4).K.nodes} <= tw.problems.routing(4).node_places.keys()
 
 
@@ -180,7 +186,8 @@ def test_a_network_with_demands_says_volumes(paths, moving):
 
 def test_of_a_large_network_the_busy_links_are_drawn_and_names_are_at_the_pointer():
     edges = [*(("s", i) for i in range(160)), *((i, "t") for i in range(160))]
-    run = run_on(FlowPolytope.from_edges(edges, source="s", target="t"), 1)
+    K = FlowPolytope.from_edges(edges, source="s", target="t")
+    run = run_on(K, 1)
     x = np.zeros(320)
     x[[3, 163]], x[[4, 164]] = 0.75, 0.25
     run.trajectory.means[:] = x
@@ -189,13 +196,14 @@ def test_of_a_large_network_the_busy_links_are_drawn_and_names_are_at_the_pointe
     assert set(found.nodes) == {"s", "3", "4", "t"}
     ring = [(i, (i + 1) % 40) for i in range(40)]
     net = tw.networks.Network(ring, source=0, target=9, paths="all")
-    made = charts.figure(network.network_chart(drawn(run_on(net.K), net), rendering.RunStyle()))
+    made = figure(network.network_chart(drawn(run_on(net.K), net), RunStyle()))
     assert "<text" not in made["svg"]
     assert {str(i) for i in range(40)} <= {dot[3] for dot in made["tooltip"]["dots"]}
 
 
 def test_other_sets_have_no_network():
-    assert networks_of(shown_runs([run_on(Simplex(3))]), charts.Clock(4)) == []
+    run = run_on(Simplex(3))
+    assert networks_of(shown_runs([run]), Clock(4)) == []
     assert routes_of(Simplex(3), None, np.ones(3) / 3) is None
 
 
@@ -206,10 +214,10 @@ def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline()
     run = tw.run(tw.LyapunovDescent(net.K), stream)
     found = limits_context([run], net)
     (group,) = found["table"].groups
-    for row, limit in zip(group.rows, metrics.broken_limits(run), strict=True):
-        assert row[1].text == formatting.number(limit.total)
-        assert row[1].lines == (f"volume {formatting.number(80.0 * limit.total)}",)
-        assert row[3].lines == (f"volume {formatting.number(80.0 * limit.breach.worst)}",)
+    for row, limit in zip(group.rows, broken_limits(run), strict=True):
+        assert row[1].text == number(limit.total)
+        assert row[1].lines == (f"volume {number(80.0 * limit.total)}",)
+        assert row[3].lines == (f"volume {number(80.0 * limit.breach.worst)}",)
     assert any("largest violation of each round" in sentence for sentence in found["sentences"])
     assert limits_context([run])["table"].groups[0].rows[0][1].lines == ()
     one = run_on(Simplex(2), capacity=0.5)

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from tidewolf.core.batch import Stream
 from tidewolf.functions import Affine, Linear, MaxAffine, Range, Squared
-from tidewolf.hindsight import admm, newton
 from tidewolf.hindsight import best as hindsight
 from tidewolf.hindsight import sdp as semidefinite
+from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.hindsight.best_point import LinearProgramming
-from tidewolf.hindsight.sdp import SemidefiniteProgramming
+from tidewolf.hindsight.newton import LevelBundle, NewtonSteps
+from tidewolf.hindsight.sdp import AlternatingDirections, SemidefiniteProgramming
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated
 
@@ -24,7 +26,7 @@ seeds, few = st.integers(0, 2**32 - 1), settings(max_examples=5, deadline=None)
 ROOM = [-0.3, -0.1, 0.05, 0.3]
 SOLVERS = [
     pytest.param(SemidefiniteProgramming(), id="semidefinite"),
-    pytest.param(newton.LevelBundle(), id="bracket"),
+    pytest.param(LevelBundle(), id="bracket"),
 ]
 
 
@@ -40,7 +42,7 @@ def a_stream(seed, n, k, room):
     """Random losses and two random half-spaces a round, kept by 0 with `room` to spare."""
     rng = np.random.default_rng(seed)
     losses = Affine(rng.normal(size=(k, n, n)), rng.normal(size=k))
-    return tw.Stream(losses, MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)))
+    return Stream(losses, MaxAffine(rng.normal(size=(k, 2, n, n)), np.full((k, 2), room)))
 
 
 def diagonal_rounds(seed, n, k, room):
@@ -48,7 +50,7 @@ def diagonal_rounds(seed, n, k, room):
     rng = np.random.default_rng(seed)
     c, a, b = rng.normal(size=(k, n)), rng.normal(size=(k, 2, n)), room + 0.2 * rng.random((k, 2))
     C, A = c[..., None] * np.eye(n), a[..., None] * np.eye(n)
-    return tw.Stream(Linear(C), MaxAffine(A, b)), tw.Stream(Linear(c), MaxAffine(a, b))
+    return Stream(Linear(C), MaxAffine(A, b)), Stream(Linear(c), MaxAffine(a, b))
 
 
 # --- against what is known otherwise --------------------------------------------------------------
@@ -59,7 +61,7 @@ def diagonal_rounds(seed, n, k, room):
 @few
 def test_diagonal_rounds_are_a_linear_program(solver, seed, n, k, room):
     matrices, vectors = diagonal_rounds(seed, n, k, room)
-    K, want = BoundedPSD(n, 1.5), tw.best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors)
+    K, want = BoundedPSD(n, 1.5), best_in_hindsight(Simplex(n, 1.5, at_most=True), vectors)
     got = known(solver, K, matrices)
     assert got.feasible == want.feasible
     if not want.feasible:
@@ -81,8 +83,8 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
     across, free = c - (c @ a) * a, -c / np.linalg.norm(c)
     x = offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
     x = free if free @ a <= offset else x
-    stream = tw.Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
-    got = tw.best_in_hindsight(Translated(L2Ball(3), shift), stream)
+    stream = Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
+    got = best_in_hindsight(Translated(L2Ball(3), shift), stream)
     best = float(c @ (x + shift))
     assert got.feasible
     assert got.lower - 1e-9 <= best <= got.upper + 1e-9
@@ -93,7 +95,7 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
 @few
 def test_both_methods_agree_within_their_brackets(seed, n, k, room):
     K, stream = BoundedPSD(n, 2.0), a_stream(seed, n, k, room)
-    sdp, lmo = known(SemidefiniteProgramming(), K, stream), known(newton.LevelBundle(), K, stream)
+    sdp, lmo = known(SemidefiniteProgramming(), K, stream), known(LevelBundle(), K, stream)
     assert sdp.feasible == lmo.feasible is not None
     if sdp.feasible:
         assert max(sdp.lower, lmo.lower) <= min(sdp.upper, lmo.upper) + 1e-12
@@ -113,7 +115,7 @@ def test_of_many_rows_those_that_matter_are_found(solver):
     rng = np.random.default_rng(0)
     rows = np.eye(3) + 0.02 * rng.normal(size=(300, 1, 3, 3))
     limits = MaxAffine(rows, 0.7 + 0.01 * rng.random((300, 1)))
-    stream = tw.Stream(Linear(-np.ones((300, 3, 3))), limits)
+    stream = Stream(Linear(-np.ones((300, 3, 3))), limits)
     got, some = known(solver, BoundedPSD(3), stream), known(solver, BoundedPSD(3), stream[:100])
     assert got.feasible
     assert got.upper - got.lower <= 1e-5 * abs(got.lower)
@@ -128,7 +130,7 @@ def test_units_do_not_matter(solver, unit):
         stream = a_stream(5, 3, 6, room)
         losses, limits = stream.losses, stream.constraints
         scaled_limits = MaxAffine(unit * limits.A, unit * limits.b)
-        scaled = tw.Stream(Affine(unit * losses.A, unit * losses.b), scaled_limits)
+        scaled = Stream(Affine(unit * losses.A, unit * losses.b), scaled_limits)
         got, want = known(solver, K, scaled), known(solver, K, stream)
         assert got.feasible is want.feasible is (room > 0)
         if room > 0:
@@ -141,7 +143,7 @@ def test_units_do_not_matter(solver, unit):
 
 def test_a_lying_solver_is_passed_over(monkeypatch):
     K, stream = BoundedPSD(3), a_stream(1, 3, 5, 0.3)
-    truth = known(newton.LevelBundle(), K, stream)
+    truth = known(LevelBundle(), K, stream)
     lies = [
         Solution(np.eye(3).reshape(-1), np.full(10, 7.0)),  # a trace of 3
         Solution(np.zeros(9), np.zeros(10), np.ones(10)),  # feasible, and said not to be
@@ -150,12 +152,12 @@ def test_a_lying_solver_is_passed_over(monkeypatch):
     for lie in lies:
         monkeypatch.setattr(SemidefiniteProgramming, "supports", lambda self, task: True)
         monkeypatch.setattr(SemidefiniteProgramming, "solve", lambda self, task, lie=lie: lie)
-        got = tw.best_in_hindsight(K, stream)
+        got = best_in_hindsight(K, stream)
         assert got.feasible
         assert got.lower <= truth.upper
         assert got.upper >= truth.lower
-    monkeypatch.setattr(newton.LevelBundle, "solve", lambda self, task: lies[0])
-    got = tw.best_in_hindsight(K, stream)
+    monkeypatch.setattr(LevelBundle, "solve", lambda self, task: lies[0])
+    got = best_in_hindsight(K, stream)
     assert (got.feasible, got.upper, got.point) == (None, math.inf, None)
     assert got.lower <= truth.upper
 
@@ -163,16 +165,16 @@ def test_a_lying_solver_is_passed_over(monkeypatch):
 def test_the_oracle_alone_answers_where_matrices_are_large(monkeypatch):
     monkeypatch.setattr(semidefinite, "MAX_LARGE", 2)
     K, stream = BoundedPSD(3), a_stream(2, 3, 5, 0.3)
-    got = tw.best_in_hindsight(K, stream)
+    got = best_in_hindsight(K, stream)
     assert got.feasible
-    assert got.method == newton.LevelBundle.name
+    assert got.method == LevelBundle.name
     assert got.upper - got.lower <= 1e-4 * max(1.0, abs(got.upper))
 
 
 def test_hindsight_asks_an_oracle_that_does_not_err():
     stream = a_stream(4, 3, 5, 0.3)
     rough, exact = (BoundedPSD(3, dense=dense, tolerance=0.5) for dense in (0, 3))
-    assert tw.best_in_hindsight(rough, stream).lower == tw.best_in_hindsight(exact, stream).lower
+    assert best_in_hindsight(rough, stream).lower == best_in_hindsight(exact, stream).lower
 
 
 # --- Example II -----------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ def test_its_limits_bind_and_can_be_met(problem):
     stream, K = problem.stream, problem.K
     assert len(problem) == 1000
     assert stream.constraints.values(np.zeros(K.shape)).max() <= -0.02
-    best, free = tw.best_in_hindsight(K, stream), K.lmo(stream.losses.C.sum(axis=0))
+    best, free = best_in_hindsight(K, stream), K.lmo(stream.losses.C.sum(axis=0))
     assert best.feasible
     assert best.upper - best.lower <= 2e-6 * abs(best.upper)
     assert (stream.constraints.values(free) > 0).mean() > 0.5
@@ -217,7 +219,7 @@ def spread(rng, C, i, j, X):
     parts = np.array_split(rng.permutation(len(i)), ROUNDS)
     each = [((i[part], j[part]), X[i[part], j[part]]) for part in parts]
     limits = Range.of([(where, values, values) for where, values in each], X.shape)
-    return tw.Stream(Linear(rng.dirichlet(np.ones(ROUNDS))[:, None, None] * C), limits)
+    return Stream(Linear(rng.dirichlet(np.ones(ROUNDS))[:, None, None] * C), limits)
 
 
 def some_entries(rng, n, more):
@@ -263,7 +265,8 @@ def holds(K, stream, got, width):
     assert got.lower <= got.upper
     assert got.upper - got.lower <= width * abs(got.upper)
     assert K.infeasibility(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
-    assert stream.constraints.values(got.point).max() <= 2e-9 * max(1.0, K.radius)
+    size = max(1.0, K.radius)
+    assert stream.constraints.values(got.point).max() <= 2e-9 * size
     assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
 
 
@@ -277,7 +280,7 @@ KINDS = ["room", "full", "spectraplex", "fantope", "nuclear"]
 @settings(max_examples=3, deadline=None)
 def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
     K, stream, X, value = planted(seed, n, min(more, n * (n - 1) // 2), kind)
-    got = tw.best_in_hindsight(K, stream)
+    got = best_in_hindsight(K, stream)
     assert stream.constraints.values(X).max() <= 1e-12
     slack = 1e-6 * np.linalg.norm(stream.losses.C.sum(axis=0)) * K.radius
     assert got.lower - 1e-9 * slack <= value <= got.upper + slack
@@ -291,7 +294,7 @@ def test_the_bracket_holds_what_was_planted(kind, seed, n, more):
 @pytest.mark.parametrize("kind", ["full", "spectraplex"])
 def test_many_equations_take_a_narrow_bracket(kind, n, more):
     K, stream, _, value = planted(1, n, more, kind)
-    got = tw.best_in_hindsight(K, stream)
+    got = best_in_hindsight(K, stream)
     holds(K, stream, got, 1e-6)
     assert got.lower - 1e-9 <= value <= got.upper + 1e-8 * abs(value)
 
@@ -309,13 +312,13 @@ def test_however_equations_are_said_they_are_the_same():
     v, K = X[i, j], BoundedPSD(n, 8.0)
     k, either = len(i), [*(3 * v), *(-0.7 * v)]
     said = {
-        "entries": tw.Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
-        "mirrored": tw.Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
-        "both signs": tw.Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
-        "rounds of either sign": tw.Stream(rounds(2 * k), Affine([*(3 * E), *(-0.7 * E)], either)),
-        "squares": tw.Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
+        "entries": Stream(rounds(3), Range.of([((i, j), v, v)] * 3, (n, n))),
+        "mirrored": Stream(rounds(1), Range.of([((j, i), v, v)], (n, n))),
+        "both signs": Stream(rounds(k), MaxAffine(np.stack([E, -E], 1), np.stack([v, -v], 1))),
+        "rounds of either sign": Stream(rounds(2 * k), Affine([*(3 * E), *(-0.7 * E)], either)),
+        "squares": Stream(rounds(2), Squared.of([((i, j), v), (([], []), [])], (n, n))),
     }
-    found = {name: tw.best_in_hindsight(K, stream) for name, stream in said.items()}
+    found = {name: best_in_hindsight(K, stream) for name, stream in said.items()}
     for name, got in found.items():
         assert got.feasible, name
         assert got.method == SemidefiniteProgramming.name
@@ -331,10 +334,10 @@ def test_bounds_beside_equations_bind():
     A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
     room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
     b = np.concatenate([room, np.array([[1.0, -1.0]] * n)])
-    stream = tw.Stream(Linear(np.tile(symmetric(rng, n), (len(b), 1, 1))), MaxAffine(A, b))
+    stream = Stream(Linear(np.tile(symmetric(rng, n), (len(b), 1, 1))), MaxAffine(A, b))
     K = BoundedPSD(n, float(n))
-    got = tw.best_in_hindsight(K, stream)
-    loose = tw.best_in_hindsight(K, tw.Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
+    got = best_in_hindsight(K, stream)
+    loose = best_in_hindsight(K, Stream(stream.losses[:n], MaxAffine(A[400:], b[400:])))
     holds(K, stream, got, 1e-7)
     assert got.lower / len(b) > loose.upper / n
 
@@ -360,13 +363,14 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
     rng, limits = np.random.default_rng(5), fixed(entries, K.shape)
     if squares:
         limits = Squared(limits.low, limits.places, limits.sides)
-    got = tw.best_in_hindsight(K, tw.Stream(Linear.one(rng.normal(size=K.shape)), limits))
+    got = best_in_hindsight(K, Stream(Linear.one(rng.normal(size=K.shape)), limits))
     assert got.feasible is False
     assert got.method == SemidefiniteProgramming.name
     proof = got.infeasibility
     assert proof.bound > 0
     assert proof.weights.sum() == pytest.approx(1.0)
-    for x in [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]:
+    members = [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]
+    for x in members:
         if squares:
             assert proof.weights @ limits.values(x)[proof.rounds] >= proof.bound * (1 - 1e-9)
         else:
@@ -376,8 +380,8 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
 
 def test_squares_that_contradict_each_other_are_proved_to_by_their_rounds():
     squares = Squared.of([(([0], [1]), [0.1]), (([], []), []), (([0], [1]), [0.3])], (3, 3))
-    stream = tw.Stream(Linear(np.zeros((3, 3, 3))), squares)
-    proof = tw.best_in_hindsight(Spectraplex(3), stream).infeasibility
+    stream = Stream(Linear(np.zeros((3, 3, 3))), squares)
+    proof = best_in_hindsight(Spectraplex(3), stream).infeasibility
     assert proof.rounds.tolist() == [0, 2]
     assert proof.bound == pytest.approx(0.5 * 0.1**2, rel=1e-6)  # halfway between the two
 
@@ -402,9 +406,9 @@ QUARTERS = diagonal(dict.fromkeys(range(4), 0.25))
 )
 def test_zeros_and_ones_on_the_diagonal_take_their_rows_with_them(K, entries, smaller, rest, kept):
     C = symmetric(np.random.default_rng(6), K.n)
-    stream = tw.Stream(Linear.one(C), fixed(diagonal(entries), K.shape))
-    of_rest = tw.Stream(Linear.one(C[kept, kept]), fixed(diagonal(rest), smaller.shape))
-    got, want = tw.best_in_hindsight(K, stream), tw.best_in_hindsight(smaller, of_rest)
+    stream = Stream(Linear.one(C), fixed(diagonal(entries), K.shape))
+    of_rest = Stream(Linear.one(C[kept, kept]), fixed(diagonal(rest), smaller.shape))
+    got, want = best_in_hindsight(K, stream), best_in_hindsight(smaller, of_rest)
     ones = C[0, 0] if entries[0] == 1.0 else 0.0
     assert got.feasible
     assert got.lower <= ones + want.upper + 1e-6
@@ -415,9 +419,9 @@ def test_zeros_and_ones_on_the_diagonal_take_their_rows_with_them(K, entries, sm
 @pytest.mark.parametrize("K", [BoundedPSD(12), Spectraplex(12)])
 def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
     C = symmetric(np.random.default_rng(7), 12)
-    got = tw.best_in_hindsight(K, tw.Stream(Linear.one(C), fixed(QUARTERS, (12, 12))))
-    rest = tw.Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4)))
-    want = tw.best_in_hindsight(Spectraplex(4), rest)
+    got = best_in_hindsight(K, Stream(Linear.one(C), fixed(QUARTERS, (12, 12))))
+    rest = Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4)))
+    want = best_in_hindsight(Spectraplex(4), rest)
     assert got.feasible
     assert got.lower <= want.upper
     assert got.upper >= want.lower
@@ -430,7 +434,7 @@ def test_a_single_point_is_found(K):
     u = rng.normal(size=6)
     u /= np.linalg.norm(u)
     C = symmetric(rng, 6)
-    got = tw.best_in_hindsight(K, tw.Stream(Linear.one(C), Affine.one(-np.outer(u, u), -1.0)))
+    got = best_in_hindsight(K, Stream(Linear.one(C), Affine.one(-np.outer(u, u), -1.0)))
     value = float(u @ C @ u)
     assert got.feasible
     assert got.lower <= value <= got.upper + 1e-4 * np.linalg.norm(C)
@@ -449,17 +453,17 @@ def test_squared_losses_under_equations_are_bracketed(kind, n):
     parts = np.array_split(np.arange(n * n), ROUNDS)
     each = [((i[part], j[part]), targets[i[part], j[part]]) for part in parts]
     squares = Squared.of(each, (n, n))
-    got = tw.best_in_hindsight(K, tw.Stream(squares, stream.constraints))
+    got = best_in_hindsight(K, Stream(squares, stream.constraints))
     value = float(squares.values(X).sum())
-    holds(K, tw.Stream(squares, stream.constraints), got, 1e-6)
+    holds(K, Stream(squares, stream.constraints), got, 1e-6)
     assert got.lower <= value * (1 + 1e-9)
     assert value <= got.upper * (1 + 1e-7)
 
 
 def test_a_row_of_nothing_that_asks_for_something_is_the_proof():
     nothing = np.array([[0.0, 1.0], [-1.0, 0.0]])  # a symmetric matrix has no product with it
-    stream = tw.Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
-    got = tw.best_in_hindsight(BoundedPSD(2), stream)
+    stream = Stream(Linear(np.zeros((2, 2, 2))), Affine([np.eye(2), nothing], [5.0, -0.5]))
+    got = best_in_hindsight(BoundedPSD(2), stream)
     proof = got.infeasibility
     assert got.method == SemidefiniteProgramming.name
     assert proof.rounds.tolist() == [1]
@@ -470,13 +474,13 @@ def test_every_comparator_says_what_found_it():
     losses, limits = Linear([[1.0, 2.0]]), Affine([[1.0, 0.0]], [0.7])
     seen = Squared.one([[0]], [0.5], (2,))
     inside = Range.one([[0]], [-0.9], [0.9], (2,))
-    matrices = tw.Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
+    matrices = Stream(Linear.one(np.eye(2)), fixed({(0, 1): 0.1}, (2, 2)))
     found = {
-        LinearProgramming.name: tw.best_in_hindsight(Simplex(2), tw.Stream(losses, limits)),
-        newton.LevelBundle.name: tw.best_in_hindsight(L2Ball(2), tw.Stream(losses, limits)),
-        admm.AlternatingDirections.name: tw.best_in_hindsight(L2Ball(2), tw.Stream(seen, inside)),
-        newton.NewtonSteps.name: tw.best_in_hindsight(Simplex(2), tw.Stream(seen, limits)),
-        SemidefiniteProgramming.name: tw.best_in_hindsight(Spectraplex(2), matrices),
+        LinearProgramming.name: best_in_hindsight(Simplex(2), Stream(losses, limits)),
+        LevelBundle.name: best_in_hindsight(L2Ball(2), Stream(losses, limits)),
+        AlternatingDirections.name: best_in_hindsight(L2Ball(2), Stream(seen, inside)),
+        NewtonSteps.name: best_in_hindsight(Simplex(2), Stream(seen, limits)),
+        SemidefiniteProgramming.name: best_in_hindsight(Spectraplex(2), matrices),
     }
     for method, got in found.items():
         assert got.feasible

@@ -26,7 +26,7 @@ import tidewolf as tw
 from hostile_bodies import OTHERS, STRINGS
 from serving import SECONDS, SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core import errors
-from tidewolf.service import description, models, requests, warming
+from tidewolf.service import models, requests
 from tidewolf.service.app import App
 from tidewolf.service.sessions import Sessions
 from tidewolf.storage.session_store import SessionStore
@@ -273,18 +273,18 @@ BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]
 
 def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypatch):
     store, warmed = SessionStore.open(tmp_path, commit_within=0.0), []
-    monkeypatch.setattr(warming, "warm_up", lambda made: warmed.append(type(made.K).__name__))
+    monkeypatch.setattr(models, "warm_up", lambda made: warmed.append(type(made.K).__name__))
     sessions = Sessions(store)
     for i in range(3):
-        sessions.put(f"box-{i}", description.Description.read(BOX), requests.Caller())
+        sessions.put(f"box-{i}", models.Description.read(BOX), requests.Caller())
         body = {"set": {"kind": "Simplex", "n": 2 + i}, "learners": SIMPLEX["learners"]}
-        sessions.put(f"simplex-{i}", description.Description.read(body), requests.Caller())
+        sessions.put(f"simplex-{i}", models.Description.read(body), requests.Caller())
     store.create("broken", "{}").result()
     store.create("no text", "").result()
-    warming.warm_store(store)
+    models.warm_store(store)
     assert sorted(warmed) == ["Box", "Simplex"]
-    monkeypatch.setattr(warming, "MOST_BUILT", 1)
-    warming.warm_store(store)
+    monkeypatch.setattr(models, "MOST_BUILT", 1)
+    models.warm_store(store)
     assert len(warmed) == 3
     sessions.close()
     store.close()
@@ -311,7 +311,7 @@ def test_a_server_that_is_ready_compiles_nothing_more_for_its_sessions(tmp_path)
     store = SessionStore.open(data, commit_within=0.0)
     with contextlib.closing(Sessions(store)) as sessions:
         for name, body in (("a", SIMPLEX), ("b", BOX)):
-            sessions.put(name, description.Description.read(body), requests.Caller())
+            sessions.put(name, models.Description.read(body), requests.Caller())
     store.close()
     command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}

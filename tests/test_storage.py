@@ -24,7 +24,7 @@ from killed import COSTS, FOLLOWER, LEARNERS, LIMITS, as_if_killed, observe, sav
 from test_round_info import every_known
 from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Chain, Custom, Linear, Quadratic
-from tidewolf.storage.feedback import decode_info, encode, encode_info
+from tidewolf.storage.journal import decode_info, encode, encode_info
 
 ROUNDS = 30
 
@@ -140,7 +140,7 @@ def test_a_set_of_another_library_goes_on_in_it(tmp_path):
 
 
 def test_history_is_what_the_learner_was_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("tidewolf.storage.tables._AT_ONCE", 20)
+    monkeypatch.setattr("tidewolf.storage.database._AT_ONCE", 20)
     with tw.Session.open(tmp_path / "first order.db", LEARNER, snapshot_every=3) as session:
         gradients = {"loss_gradient": COSTS[0], "constraint_gradient": LIMITS[0]}
         session.observe(constraint_value=0.25, **gradients)

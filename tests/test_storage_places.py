@@ -14,11 +14,12 @@ import pytest
 import tidewolf as tw
 from interpreter import python
 from killed import LEARNERS, as_if_killed, observe
-from tidewolf.core import checkpoint, feedback
+from tidewolf.core import checkpoint
 from tidewolf.core.checkpoint import SavedRecord
 from tidewolf.core.errors import BrokenFile, CheckpointError, NewerFormat, OtherVersions
-from tidewolf.storage import database, file
-from tidewolf.storage.tables import Tables
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.storage import database as file
+from tidewolf.storage.database import SQLite, Tables
 
 LEARNER = LEARNERS["LyapunovDescent"]
 
@@ -152,7 +153,7 @@ def test_a_database_deleted_under_an_open_session_is_noticed(gone, place):
 
 def rewritten(path, **changes):
     """The last observation after another hand, with links that fit."""
-    db = database.SQLite(path, "rw")
+    db = SQLite(path, "rw")
     tables = Tables(db)
     with db.transaction():
         head = tables.read_head()
@@ -185,7 +186,7 @@ def info(name, **parts):
 
 def played(name, **how):
     """An observation of another hand, of what was played."""
-    seen = feedback.FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
+    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
     return checkpoint.packed((name, SavedRecord.of(seen), SavedRecord.of(how)))
 
 
@@ -194,7 +195,7 @@ GONE = object()
 
 def sums(**changes):
     """First-order feedback of another hand."""
-    seen = feedback.FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
+    seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict() | changes
     return told("FirstOrder", **{name: part for name, part in seen.items() if part is not GONE})
 
 

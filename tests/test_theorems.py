@@ -12,11 +12,16 @@ import theorems
 import tidewolf as tw
 from covering import thinned
 from theorems import DIAMOND, HULL, POINT, SETS
+from tidewolf import BanditPrimalDual, DriftPlusPenalty, PrimalDual
 from tidewolf.core.errors import FrozenRegime, InvalidInput, ShortHorizon, TidewolfError
-from tidewolf.service.description import Description
+from tidewolf.experiments import load
+from tidewolf.functions import Affine, Linear
+from tidewolf.service.models import Description
+from tidewolf.sets import CappedSimplex, L2Ball, Simplex
+from tidewolf.testing import check_learner
 from tidewolf.testing.learners import hostile_stream
 
-KINDS = [tw.PrimalDual, tw.DriftPlusPenalty, tw.BanditPrimalDual]
+KINDS = [PrimalDual, DriftPlusPenalty, BanditPrimalDual]
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -24,7 +29,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 def test_the_laws_hold_for_the_theorems_learners_on_every_set(kind, number):
     found = theorems.examples(kind, SETS[number], 20)
     learner = found[number % len(found)]
-    tw.testing.check_learner(learner, hostile_stream(learner.K, 13, number))
+    check_learner(learner, hostile_stream(learner.K, 13, number))
 
 
 @each_kind
@@ -52,7 +57,7 @@ def test_past_the_horizon_it_restarts_with_twice_as_much_and_says_so(kind):
 @given(seed=st.integers(0, 2**32), calls=st.sampled_from([0.3, 1.0, 3.7]))
 @settings(max_examples=3)
 def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(kind, seed, calls):
-    K, T = (tw.sets.Simplex(4), DIAMOND, tw.sets.CappedSimplex(6, 0.5))[seed % 3], 900
+    K, T = (Simplex(4), DIAMOND, CappedSimplex(6, 0.5))[seed % 3], 900
     learner = kind(K, T, calls)
     run = tw.run(learner, theorems.hostile(K, T, seed))
     tol = 8.0 / (calls * learner.block_for(T) - 4.0)
@@ -65,17 +70,17 @@ def test_the_budget_always_reaches_the_tolerance_and_what_is_left_refines(kind, 
 # --- the theorems' constants ----------------------------------------------------------------------
 
 MAKE = {
-    tw.PrimalDual: theorems.primal_dual,
-    tw.DriftPlusPenalty: theorems.drift_plus_penalty,
-    tw.BanditPrimalDual: theorems.bandit_primal_dual,
+    PrimalDual: theorems.primal_dual,
+    DriftPlusPenalty: theorems.drift_plus_penalty,
+    BanditPrimalDual: theorems.bandit_primal_dual,
 }
 
 
 def sizes_of(kind, size):
-    return dict.fromkeys(theorems.SIZES if kind is tw.BanditPrimalDual else theorems.SLOPES, size)
+    return dict.fromkeys(theorems.SIZES if kind is BanditPrimalDual else theorems.SLOPES, size)
 
 
-@pytest.mark.parametrize("K", [tw.sets.L2Ball(3), DIAMOND], ids=repr)
+@pytest.mark.parametrize("K", [L2Ball(3), DIAMOND], ids=repr)
 @each_kind
 def test_an_eps_too_large_moves_nothing_calls_no_oracle_and_a_warning_names_it(kind, K):
     with pytest.warns(FrozenRegime, match=r"^eps = .* horizon of 8529325 on\."):
@@ -83,35 +88,35 @@ def test_an_eps_too_large_moves_nothing_calls_no_oracle_and_a_warning_names_it(k
     run = tw.run(learner, theorems.hostile(K, 2000, 0))
     assert run.oracle_calls == 0
     assert run.final_state.point.x.tobytes() == K.center.tobytes()
-    if kind is not tw.DriftPlusPenalty:
+    if kind is not DriftPlusPenalty:
         assert len(run.notes) == 2
         assert str(learner.theorem_horizon()) in run.notes[1]
         assert learner.guarantee() == (None, None, " ".join(run.notes))
 
 
-@pytest.mark.parametrize("kind", [tw.PrimalDual, tw.DriftPlusPenalty])
+@pytest.mark.parametrize("kind", [PrimalDual, DriftPlusPenalty])
 def test_beyond_that_it_moves_and_only_the_condition_is_missing(kind):
-    K, T, start = tw.sets.L2Ball(3), 400_000, np.array([1.0, 0.0, 0.0])
+    K, T, start = L2Ball(3), 400_000, np.array([1.0, 0.0, 0.0])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         learner = kind.theorem(K, horizon=T, start=start, **sizes_of(kind, 1.0))
-    assert [w.category for w in caught] == ([ShortHorizon] if kind is tw.PrimalDual else [])
+    assert [w.category for w in caught] == ([ShortHorizon] if kind is PrimalDual else [])
     C, A = np.broadcast_to([1.0, 0.0, 0.0], (T, 3)), np.broadcast_to([0.0, 1.0, 0.0], (T, 3))
-    run = tw.run(learner, tw.Stream(tw.functions.Linear(C), tw.functions.Affine(A, np.zeros(T))))
+    run = tw.run(learner, tw.Stream(Linear(C), Affine(A, np.zeros(T))))
     assert 0 < run.oracle_calls <= T
     assert run.final_state.point.x[0] < 0.99
     assert run.max_infeasibility <= 1e-12
     assert run.losses.sum() + T <= run.bound.regret
-    if kind is tw.DriftPlusPenalty:
+    if kind is DriftPlusPenalty:
         assert run.bound.regret <= learner.guarantee().regret
 
 
-@pytest.mark.parametrize("kind", [tw.PrimalDual, tw.BanditPrimalDual])
+@pytest.mark.parametrize("kind", [PrimalDual, BanditPrimalDual])
 def test_where_the_condition_holds_there_is_a_guarantee_and_no_warning(kind):
     """Its formula is in test_methods.py."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        learner = kind.theorem(tw.sets.Simplex(3), horizon=10**9, **sizes_of(kind, 1.0))
+        learner = kind.theorem(Simplex(3), horizon=10**9, **sizes_of(kind, 1.0))
     assert learner.notes(learner.start()) == ()
     assert None not in learner.guarantee()[:2]
     # less damping breaks the condition of the same theorem
@@ -124,15 +129,15 @@ def test_a_guarantee_that_cannot_be_made_says_why(kind):
     for learner, named in ((unknown, "loss_lipschitz"), (short, "locks of ")):
         assert learner.guarantee()[:2] == (None, None)
         assert named in learner.guarantee().reason
-    assert MAKE[tw.BanditPrimalDual](POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
+    assert MAKE[BanditPrimalDual](POINT, 10, 1.0, 1.0, 1.0, 1.0).guarantee() == (0.0, 0.0, "")
 
 
 # --- the settings as printed ----------------------------------------------------------------------
 
 PRINTED = {
-    tw.PrimalDual: ("block", "eta", "delta", "eps"),
-    tw.DriftPlusPenalty: ("block", "alpha", "delta", "eps"),
-    tw.BanditPrimalDual: ("block", "eta", "delta", "mu", "eps"),
+    PrimalDual: ("block", "eta", "delta", "eps"),
+    DriftPlusPenalty: ("block", "alpha", "delta", "eps"),
+    BanditPrimalDual: ("block", "eta", "delta", "mu", "eps"),
 }
 
 
@@ -143,10 +148,11 @@ def points(learner, stream):
 @each_kind
 def test_the_theorems_values_given_one_by_one_are_the_theorem_bit_for_bit(kind):
     """And another eps moves the point that the theorem's leaves where it is."""
-    sizes = (2.0,) * (4 if kind is tw.BanditPrimalDual else 2)
+    sizes = (2.0,) * (4 if kind is BanditPrimalDual else 2)
     theorem, stream = MAKE[kind](DIAMOND, 400, *sizes), theorems.hostile(DIAMOND, 400, 0)
     values = {name: getattr(theorem, name) for name in PRINTED[kind]}
-    again = kind(DIAMOND, horizon=400, **dict(zip(theorems.SIZES, sizes, strict=False)), **values)
+    given = dict(zip(theorems.SIZES, sizes, strict=False))
+    again = kind(DIAMOND, horizon=400, **given, **values)
     assert again == theorem == replace(theorem, eps=theorem.eps)
     assert points(again, stream) == points(theorem, stream)
     finer = tw.run(replace(theorem, eps=theorem.eps / 1e5), stream)
@@ -156,17 +162,17 @@ def test_the_theorems_values_given_one_by_one_are_the_theorem_bit_for_bit(kind):
 
 
 def test_of_two_steps_the_one_that_is_not_given_is_the_theorems():
-    K = tw.sets.L2Ball(3)
-    alone = tw.PrimalDual(K, horizon=400, eta=0.01, constraint_lipschitz=2.0)
+    K = L2Ball(3)
+    alone = PrimalDual(K, horizon=400, eta=0.01, constraint_lipschitz=2.0)
     theorem = theorems.primal_dual(K, 400, 1.0, 2.0)
     assert alone.steps(400).theta == pytest.approx(0.01 * theorem.delta)
-    assert tw.PrimalDual(K, horizon=400, delta=7.0).steps(400).eta == theorem.eta
+    assert PrimalDual(K, horizon=400, delta=7.0).steps(400).eta == theorem.eta
 
 
 def test_eps_has_the_paper_s_calls_or_those_of_a_budget():
     stream = theorems.hostile(HULL, 300, 1)
-    free, bounded = (tw.PrimalDual(HULL, 300, calls, eps=1e-4) for calls in (None, 0.1))
-    assert (free.calls_per_round, tw.PrimalDual(HULL, 300).calls_per_round) == (None, 1.0)
+    free, bounded = (PrimalDual(HULL, 300, calls, eps=1e-4) for calls in (None, 0.1))
+    assert (free.calls_per_round, PrimalDual(HULL, 300).calls_per_round) == (None, 1.0)
     run, short = tw.run(free, stream), tw.run(bounded, stream)
     assert run.distances.max() ** 2 <= 3e-4
     assert run.oracle_calls > 30 >= short.oracle_calls
@@ -175,13 +181,13 @@ def test_eps_has_the_paper_s_calls_or_those_of_a_budget():
 @pytest.mark.parametrize(
     ("kind", "given", "named"),
     [
-        (tw.PrimalDual, {"eta": 0.0}, "eta"),
-        (tw.PrimalDual, {"eps": -1.0}, "eps"),
-        (tw.PrimalDual, {"delta": "much"}, "delta"),
-        (tw.PrimalDual, {"eta": 0.1}, "constraint_lipschitz"),
-        (tw.DriftPlusPenalty, {"alpha": float("nan")}, "alpha"),
-        (tw.BanditPrimalDual, {"mu": 5.0}, "mu"),
-        (tw.BanditPrimalDual, {"delta": 1.0}, "loss_lipschitz"),
+        (PrimalDual, {"eta": 0.0}, "eta"),
+        (PrimalDual, {"eps": -1.0}, "eps"),
+        (PrimalDual, {"delta": "much"}, "delta"),
+        (PrimalDual, {"eta": 0.1}, "constraint_lipschitz"),
+        (DriftPlusPenalty, {"alpha": float("nan")}, "alpha"),
+        (BanditPrimalDual, {"mu": 5.0}, "mu"),
+        (BanditPrimalDual, {"delta": 1.0}, "loss_lipschitz"),
     ],
 )
 def test_a_setting_that_is_refused_is_named(kind, given, named):
@@ -195,7 +201,7 @@ def test_files_and_requests_have_the_same_settings(tmp_path):
     body = {"set": {"kind": "Simplex", "n": 4}, "rounds": 100}
     body["learners"] = [{"name": "PrimalDual", **settings}]
     made = Description.read(body).build().learner
-    assert made == tw.PrimalDual(tw.sets.Simplex(4), horizon=100, **settings)
+    assert made == PrimalDual(Simplex(4), horizon=100, **settings)
     del body["learners"][0]["calls_per_round"]
     with pytest.raises(InvalidInput, match="calls_per_round"):
         Description.read(body)
@@ -203,5 +209,5 @@ def test_files_and_requests_have_the_same_settings(tmp_path):
     path = tmp_path / "mine.toml"
     learner = f'[[learners]]\nname = "PrimalDual"\n{lines}\n'
     path.write_text(f'[stream]\nproblem = "adversarial"\n{learner}')
-    (choice,) = tw.experiments.load(path).learners
+    (choice,) = load(path).learners
     assert choice.given == settings

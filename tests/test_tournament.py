@@ -10,10 +10,12 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
-from tidewolf.evaluation import comparison, frontier
-from tidewolf.experiments import Choice, Experiment, compare, jobs, load
+from tidewolf.evaluation.comparison import Entry, Point, Venue, undominated
+from tidewolf.experiments import Choice, Experiment, jobs, load
+from tidewolf.experiments.compare import CAUTIONS, HEADROOMS, compare_experiments
 from tidewolf.experiments.compare import plan_comparison as plan
 from tidewolf.experiments.jobs import Player, advance, begin
+from tidewolf.hindsight.best import best_in_hindsight
 
 ROUNDS = 48
 ENDS = 'kind = "FlowPolytope"\ngraph = "links.csv"\nsource = "A"\ntarget = "D"\n'
@@ -51,8 +53,8 @@ def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
     for match in matches:
         played.setdefault(match.entry.learner, []).append(match)
     assert list(played) == ["Ensemble", "SinhaVaze", "Resolve"]
-    assert [match.entry.caution for match in played["Ensemble"]] == list(compare.CAUTIONS)
-    assert [match.entry.headroom for match in played["Resolve"]] == list(compare.HEADROOMS)
+    assert [match.entry.caution for match in played["Ensemble"]] == list(CAUTIONS)
+    assert [match.entry.headroom for match in played["Resolve"]] == list(HEADROOMS)
     assert played["Ensemble"][0].job.entrant.given["experts"] == ("last",), "as run would have it"
     usual = {name: [m.entry for m in found if m.entry.default] for name, found in played.items()}
     marked = [(e.caution, e.headroom) for (e,) in usual.values()]
@@ -66,14 +68,14 @@ def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
     labels = list(dict.fromkeys(match.entry.learner for match in matches))
     assert labels == ["Ensemble", "Ensemble (experts last)", "PrimalDual"]
     first = [match.entry for match in matches if match.entry.learner == labels[0]]
-    assert [e.caution for e in first] == sorted([*compare.CAUTIONS, 7.0])
+    assert [e.caution for e in first] == sorted([*CAUTIONS, 7.0])
     assert [e.caution for e in first if e.default] == [7.0]
     (point,) = [match for match in matches if match.entry.learner == "PrimalDual"]
     assert (point.entry.caution, point.entry.default) == (None, False)
     assert plan([load(file)], cautions=[2.0])[0].job.entrant.given["caution"] == 2.0
     file.write_text(f"caution = [4, 5]\n{NETWORK}")
     swept = [m.entry for m in plan([load(file)]) if m.entry.learner == "Ensemble"]
-    assert [e.caution for e in swept] == sorted([*compare.CAUTIONS, 4.0, 5.0])
+    assert [e.caution for e in swept] == sorted([*CAUTIONS, 4.0, 5.0])
     assert [e.caution for e in swept if e.default] == [4.0]
 
 
@@ -87,7 +89,7 @@ def test_two_experiments_of_one_name_are_refused(file):
 
 def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
     matches = plan([load(file)], **FEW)
-    whole = compare.compare_experiments(matches, tmp_path / "whole", engine=jobs.serial())
+    whole = compare_experiments(matches, tmp_path / "whole", engine=jobs.serial())
 
     def stopping(left):
         for count, done in enumerate(jobs.serial()(left)):
@@ -96,7 +98,7 @@ def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
             yield done
 
     with pytest.raises(Interrupted):
-        compare.compare_experiments(matches, tmp_path / "cut", engine=stopping)
+        compare_experiments(matches, tmp_path / "cut", engine=stopping)
     assert not (tmp_path / "cut" / "comparison.json").exists()
     left = []
 
@@ -104,11 +106,11 @@ def test_a_comparison_goes_on_where_it_stopped(file, tmp_path):
         left.extend(tasks)
         yield from jobs.serial()(tasks)
 
-    found = compare.compare_experiments(matches, tmp_path / "cut", engine=going_on)
+    found = compare_experiments(matches, tmp_path / "cut", engine=going_on)
     assert left == list(range(2, len(matches)))
     assert timeless(found) == timeless(whole)
     with pytest.raises(OtherSettings, match="another comparison"):
-        compare.compare_experiments(matches[:2], tmp_path / "cut", engine=jobs.serial())
+        compare_experiments(matches[:2], tmp_path / "cut", engine=jobs.serial())
 
 
 def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path, monkeypatch):
@@ -122,7 +124,8 @@ def test_a_cell_that_is_cut_anywhere_goes_on_bit_for_bit(file, tmp_path, monkeyp
         recording = begin(learner, ready.problem, kept, cell.origin)
         assert not advance(recording, kept, stopping=lambda calls=calls: next(calls, None) is None)
         assert 0 < recording.t < ROUNDS
-        assert {**Player().row(cell, file=kept), "seconds": 0} == {**whole, "seconds": 0}
+        again = Player().row(cell, file=kept)
+        assert {**again, "seconds": 0} == {**whole, "seconds": 0}
 
 
 def test_a_recording_that_cannot_be_read_fails_the_job_once(file, tmp_path):
@@ -134,9 +137,9 @@ def test_a_recording_that_cannot_be_read_fails_the_job_once(file, tmp_path):
         task[1].write_bytes(b"no recording")
         yield from jobs.serial()(tasks)
 
-    found = compare.compare_experiments(matches, tmp_path / "out", engine=spoilt)
+    found = compare_experiments(matches, tmp_path / "out", engine=spoilt)
     assert str(tmp_path / "out" / "checkpoints" / "0") in found.entries[0].failure
-    assert not compare.compare_experiments(matches, tmp_path / "out", engine=jobs.serial()).failures
+    assert not compare_experiments(matches, tmp_path / "out", engine=jobs.serial()).failures
 
 
 def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
@@ -144,7 +147,7 @@ def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
 
     def counting(*given):
         computed.append(given)
-        return tw.best_in_hindsight(*given)
+        return best_in_hindsight(*given)
 
     monkeypatch.setattr("tidewolf.experiments.jobs.best_in_hindsight", counting)
     bandit = (Choice("BanditPrimalDual"), Choice("SinhaVaze"))
@@ -163,7 +166,7 @@ def test_the_comparator_of_a_stream_is_computed_once(file, monkeypatch):
 
 
 def point(value, loss, violation, *, knob="caution", default=False, regret=None):
-    return frontier.Point(
+    return Point(
         None, None, regret, violation, 0.0, 0.0, 0.0,
         loss=loss, knob=knob, value=value, default=default,
     )  # fmt: skip
@@ -171,7 +174,7 @@ def point(value, loss, violation, *, knob="caution", default=False, regret=None)
 
 def entries(*points, learner="Ensemble"):
     return tuple(
-        comparison.Entry(
+        Entry(
             "s", learner, 0, p.value if p.knob == "caution" else None, None, p.loss, None,
             p.violation, 0.0, 0.0, 0.0, None,
             headroom=p.value if p.knob == "headroom" else None, default=p.default,
@@ -180,7 +183,7 @@ def entries(*points, learner="Ensemble"):
     )  # fmt: skip
 
 
-VENUE = comparison.Venue("s", 0, 5, np.inf, np.inf, False, "None.")
+VENUE = Venue("s", 0, 5, np.inf, np.inf, False, "None.")
 
 
 def found_of(*groups):
@@ -226,4 +229,4 @@ def test_the_choice_begins_with_the_default_and_names_what_lies_nearest(points, 
 
 def test_the_undominated_are_beaten_by_nobody():
     points = [point(0.0, 1.0, 1.0), point(1.0, 2.0, 2.0), point(2.0, 0.5, 3.0)]
-    assert frontier.undominated(points) == [points[0], points[2]]
+    assert undominated(points) == [points[0], points[2]]

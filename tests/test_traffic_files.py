@@ -16,7 +16,7 @@ from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import building, load
 from tidewolf.live import LiveRunner, live_learner, parse
-from tidewolf.service.description import Description
+from tidewolf.service.models import Description
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 LINKS = [

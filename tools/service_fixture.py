@@ -19,14 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf import __version__
-from tidewolf.service import description, models, requests
+from tidewolf.service.models import DecisionRequest, Description, Observation, Pin
+from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
 from tools.fixtures import numbers
 
 ROUNDS, MORE = 12, 6
 """How many rounds the database knows of, and how many come after."""
-WHO = requests.Caller("fixture")
+WHO = Caller("fixture")
 LINKS = [["s", "a"], ["a", "t"], ["s", "b"], ["b", "t"], ["a", "b"]]
 SESSIONS: dict[str, dict[str, Any]] = {
     "plain": {
@@ -72,12 +73,12 @@ def observe(sessions: Sessions, name: str, number: int) -> None:
     unit = 4.0 if name == "network" else 1.0
     row = {"costs": COSTS[number - 1].tolist()}
     row["capacities"] = (unit * CAPACITIES[number - 1]).tolist()
-    kept(sessions.observe(name, models.Observation.read({"round": number, **row})))
+    kept(sessions.observe(name, Observation.read({"round": number, **row})))
 
 
 def decide(sessions: Sessions, name: str, number: int) -> list[float]:
     """The decision of a round, from 1, in the order of its entries."""
-    body = kept(sessions.decide(name, models.DecisionRequest.read({"round": number})))
+    body = kept(sessions.decide(name, DecisionRequest.read({"round": number})))
     return [float(body["decision"][entry]) for entry in kept(sessions.get(name))["names"]]
 
 
@@ -90,7 +91,7 @@ def goes_on(sessions: Sessions) -> dict[str, Any]:
         if name == "late":
             for number in WAITING:
                 observe(sessions, name, number)
-            kept(sessions.operate(name, models.Pin.read({"decision": None, "why": "enough"}), WHO))
+            kept(sessions.operate(name, Pin.read({"decision": None, "why": "enough"}), WHO))
         found[name]["decisions"] = points = []
         for number in range(ROUNDS + 1, ROUNDS + MORE + 1):
             points.append(decide(sessions, name, number))
@@ -101,13 +102,13 @@ def goes_on(sessions: Sessions) -> dict[str, Any]:
 def begin(sessions: Sessions) -> None:
     """The first rounds."""
     for name, what in SESSIONS.items():
-        kept(sessions.put(name, description.Description.read({**what, "why": "a fixture"}), WHO))
+        kept(sessions.put(name, Description.read({**what, "why": "a fixture"}), WHO))
         for number in range(1, ROUNDS + 1):
             decide(sessions, name, number)
             if not (name == "late" and number in WAITING):
                 observe(sessions, name, number)
     pinned = [0.2] * 5
-    kept(sessions.operate("late", models.Pin.read({"decision": pinned, "why": "a fixture"}), WHO))
+    kept(sessions.operate("late", Pin.read({"decision": pinned, "why": "a fixture"}), WHO))
 
 
 def write(folder: Path) -> None:

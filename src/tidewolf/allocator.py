@@ -21,11 +21,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tidewolf.core import arrays, batch, frames
 from tidewolf.core.arguments import did_you_mean, import_extra, listed, shown
-from tidewolf.core.arrays import as_array, as_number, frozen
-from tidewolf.core.batch import Batch, Stream
 from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
-from tidewolf.core.frames import is_frame, read_frame
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -227,13 +225,13 @@ class OnlineAllocator(_Estimator):
         losses = _losses(rule.loss, returns, assets)
         constraints: Any = _limits(returns, rule, limits, assets)
         history, state = np.empty_like(returns), session.state
-        for t, played in enumerate(play(session.learner, Stream(losses, constraints), state)):
+        for t, played in enumerate(play(session.learner, batch.Stream(losses, constraints), state)):
             history[t], state = played.x, played.state
         wealth = 1.0 if anew else self.wealth_
         self.session_, self._rule = Session(session.learner, state), rule
         self.wealth_ = wealth * float(np.prod(1.0 + np.vecdot(returns, history)))
         self.n_rounds_ = self.session_.rounds
-        self.weights_history_ = frozen(history)
+        self.weights_history_ = arrays.frozen(history)
         self.weights_ = self.session_.play()
         return self
 
@@ -243,7 +241,7 @@ class OnlineAllocator(_Estimator):
         loss = Text(choices=LOSSES)(self.loss, "loss of OnlineAllocator")
         most = self.max_loss
         if most is not None:
-            most = as_number(most, "max_loss of OnlineAllocator", above=0.0, least=_ROUNDING)
+            most = arrays.as_number(most, "max_loss of OnlineAllocator", above=0.0, least=_ROUNDING)
         owners = _owners(self.groups, assets)
         K = self._set(assets, owners)
         learner: Any = self.learner
@@ -322,8 +320,8 @@ class OnlineAllocator(_Estimator):
         validate_data(self, X, dtype=np.float64, reset=False)
         held = self.previous_weights
         held = np.full(len(self.weights_), held) if np.isscalar(held) else held
-        params = self.portfolio_params or {}
-        settings = {"name": type(self).__name__, "previous_weights": held, **params}
+        settings = {"name": type(self).__name__, "previous_weights": held}
+        settings |= self.portfolio_params or {}
         return Portfolio(X=X, weights=np.array(self.weights_), **settings)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -363,9 +361,9 @@ class OnlineAllocator(_Estimator):
 
 def _as_pandas(X: Any) -> Any:
     """A frame of polars as one of pandas, its dates as the index; anything else as it is."""
-    if not is_frame(X) or hasattr(X, "iloc"):
+    if not frames.is_frame(X) or hasattr(X, "iloc"):
         return X
-    frame = read_frame(X, "X")
+    frame = frames.read_frame(X, "X")
     try:
         from pandas import DataFrame, Index
     except ImportError:
@@ -382,7 +380,7 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     if isinstance(given, Mapping):
         by_name = {str(asset): number for asset, number in given.items()}
         given = [by_name.get(asset, default) for asset in assets]
-    array = np.asarray(as_array(default if given is None else given, what), dtype=np.float64)
+    array = np.asarray(arrays.as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
         kind = InvalidInput if array.shape in ((), shape) else WrongShape
         each = f"one number of at least 0, or one for each of {len(assets)} assets"
@@ -412,7 +410,6 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
 def _group_rows(
     limits: Mapping[str, Any] | None, owners: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """A x <= b of the groups that are limited for good."""
     rows, most = list[Floats](), list[float]()
     what = "group_limits of OnlineAllocator"
     given = limits.items() if isinstance(limits, Mapping) else ()
@@ -425,7 +422,9 @@ def _group_rows(
         for sign, number in zip((-1.0, 1.0), pair, strict=True):
             if number is not None:
                 rows.append(sign * members)
-                most.append(sign * as_number(number, f"{what}: that of {group!r}", least=0.0))
+                most.append(
+                    sign * arrays.as_number(number, f"{what}: that of {group!r}", least=0.0)
+                )
     return np.array(rows), np.array(most)
 
 
@@ -437,7 +436,7 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
     return owners[name]
 
 
-def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
+def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> batch.Batch:
     if kind == "linear":
         return linear.Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
@@ -446,13 +445,15 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> Batch:
     return smooth.LogWealth(1.0 + returns)
 
 
-def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) -> list[Batch]:
+def _limits(
+    returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]
+) -> list[batch.Batch]:
     """The soft limits of rows: A x <= b_t for limits that move, where an asset is a group of its
     own, and the loss of the row.
     """
     columns = limits or {} if limits is None or isinstance(limits, Mapping) else None
-    if is_frame(limits):
-        frame = read_frame(limits, "limits")
+    if frames.is_frame(limits):
+        frame = frames.read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
     if columns is None:
         raise WrongType(f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}.")
@@ -461,12 +462,12 @@ def _limits(returns: Floats, rule: _Rule, limits: Any, assets: tuple[str, ...]) 
     A = np.array([_members(str(name), groups, "limits") for name in columns])
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
-        numbers = np.asarray(as_array(column, f"limits: those of {name!r}"))
+        numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
         if numbers.shape not in ((), (rows,)):
             each = f"one number, or {rows}, one per row"
             raise WrongShape(f"limits of {name!r} must be {each}, not of shape {numbers.shape}.")
         b[:, j] = numbers
-    found: list[Batch] = []
+    found: list[batch.Batch] = []
     if len(A):
         found.append(linear.MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
     if rule.max_loss is not None:

@@ -32,15 +32,14 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, final
 from urllib.parse import urlsplit
 
 import numpy as np
 
-from tidewolf.core import errors, frames, round_info, sparse
-from tidewolf.core.arguments import as_text, shown
-from tidewolf.core.arrays import as_array, as_count, as_number, frozen, to_numpy
+from tidewolf.core import arrays, errors, frames, round_info, sparse
+from tidewolf.core.arguments import as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
@@ -50,6 +49,8 @@ from tidewolf.functions.linear import Capacity, Linear
 if TYPE_CHECKING:
     import httpx
 
+# httpx, which is optional.
+_httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 # The first wait, and the longest. Unit: seconds.
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
@@ -93,7 +94,6 @@ def _checked_url(url: object) -> str:
 
 
 def _retry_after(answer: httpx.Response) -> float:
-    """When to ask again; 0 if the answer does not have it in seconds."""
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else 0.0
 
@@ -122,15 +122,6 @@ def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) 
     elif issubclass(kind, errors.CyclicGraph):
         more["cycle"] = ()
     return kind(str(problem.get("detail")), **more)
-
-
-def _httpx() -> Any:
-    try:
-        import httpx
-    except ImportError:
-        what = 'Talking to a service needs httpx: pip install "tidewolf[serve]".'
-        raise errors.MissingExtra(what) from None
-    return httpx
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -200,8 +191,8 @@ class Client:
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise InvalidInput("A token is signs of ASCII without spaces.")
         self.name, self.url = session, _checked_url(url)
-        self._attempts = as_count(attempts, "The number of attempts")
-        self._timeout = min(as_number(timeout, "The timeout", above=0.0), _LONGEST)
+        self._attempts = arrays.as_count(attempts, "The number of attempts")
+        self._timeout = min(arrays.as_number(timeout, "The timeout", above=0.0), _LONGEST)
         self._headers = {"content-type": "application/json"}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
@@ -264,12 +255,17 @@ class Client:
         if forecast is not None:
             raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
-            advice = {name: self._in_order(x, name) for name, x in advice.items()}
+            advice = dict(advice)
+            for name, x in advice.items():
+                if isinstance(x, Mapping) or frames.is_table(x):
+                    names, shape = self._entries
+                    what = f"The advice {shown(name)}"
+                    advice[name] = frames.in_order(x, names, what, shape, gaps=True)
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
         if round is not None:
-            body["round"] = as_count(round, "The round", least=0) + 1
+            body["round"] = arrays.as_count(round, "The round", least=0) + 1
         if deadline is not None:
-            body["deadline"] = as_number(deadline, "The deadline", least=0.0)
+            body["deadline"] = arrays.as_number(deadline, "The deadline", least=0.0)
         answer = self._ask("POST", "/decisions", body)
         with self._turn:
             number = int(answer["round"]) - 1
@@ -353,7 +349,7 @@ class Client:
         given |= {"constraint_gradient": constraint_gradient}
         body = _observation(feedback, loss, constraint, given)
         if round is not None:
-            self._tell(as_count(round, "The round", least=0), body)
+            self._tell(arrays.as_count(round, "The round", least=0), body)
             return
         with self._turn:
             self._tell(self.round if self._standing is None else self._standing, body)
@@ -365,8 +361,7 @@ class Client:
             self._forget()
             raise
         with self._turn:
-            if self._standing == number:
-                self._standing = number + 1
+            self._standing = number + 1 if self._standing == number else self._standing
 
     def rollback(self, round: int, *, why: str = _WHY) -> None:
         """Go back to the moment when this round became the next one, as `Session.rollback` does.
@@ -383,7 +378,7 @@ class Client:
         InvalidInput
             If the round is in the future, or too long ago to be remembered.
         """
-        number = as_count(round, "The round to go back to", least=0)
+        number = arrays.as_count(round, "The round to go back to", least=0)
         try:
             self._ask("POST", "/rollback", {"round": number + 1, "why": as_text(why, "why")})
         finally:
@@ -460,7 +455,6 @@ class Client:
         return f"Client of the session {self.name!r} at {self.url}"
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer to a request, sent again where that may help."""
         content = None if body is None else as_json(body)
         where = f"/v1/sessions/{self.name}{path}"
         for attempt in range(self._attempts):
@@ -495,41 +489,34 @@ class Client:
 
     @property
     def _entries(self) -> tuple[tuple[str, ...], Shape]:
-        found = self._known_entries
-        return self._keep_entries(self._ask("GET", "")) if found is None else found
+        return self._known_entries or self._keep_entries(self._ask("GET", ""))
 
     def _keep_entries(self, answer: Mapping[str, Any]) -> tuple[tuple[str, ...], Shape]:
         self._known_entries = found = tuple(answer["names"]), tuple(answer["shape"])
         return found
-
-    def _in_order(self, x: Any, name: Any) -> Any:
-        if not (isinstance(x, Mapping) or frames.is_table(x)):
-            return x
-        names, shape = self._entries
-        return frames.in_order(x, names, f"The advice {shown(name)}", shape, gaps=True)
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
         names, shape = self._entries
         if set(names) != decision.keys():
             names, shape = self._keep_entries(self._ask("GET", ""))
-        return frozen(np.array([decision[name] for name in names], dtype=np.float64).reshape(shape))
+        return arrays.frozen(
+            np.array([decision[name] for name in names], dtype=np.float64).reshape(shape)
+        )
 
 
 def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
     given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-    body = {key: part for key, part in given.items() if part is not None}
     if not isinstance(info.context, str | int | float | None):
-        body["context"] = to_numpy(info.context).tolist()
+        given["context"] = arrays.to_numpy(info.context).tolist()
     if info.advice:
-        body["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
-    return body
+        given["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+    return {key: part for key, part in given.items() if part is not None}
 
 
 def _observation(
     feedback: Feedback | None, loss: Batch | None, constraint: Batch | None, given: dict[str, Any]
 ) -> dict[str, Any]:
-    """The numbers of functions and those that were given, as JSON has them."""
     if feedback is not None:
         _require_alone("feedback", loss, constraint)
         if not isinstance(feedback, FullInformation):
@@ -561,13 +548,13 @@ def _numbers(x: Any, what: str) -> Any:
     x = frames.by_name(x, what)
     if isinstance(x, Mapping):
         names = [as_text(name, f"A name in {what}") for name in x]
-        return {name: as_number(x[name], f"{what} of {name!r}") for name in names}
-    array = np.asarray(to_numpy(as_array(x, what)), dtype=np.float64)
+        return {name: arrays.as_number(x[name], f"{what} of {name!r}") for name in names}
+    array = np.asarray(arrays.to_numpy(arrays.as_array(x, what)), dtype=np.float64)
     return array.tolist() if array.ndim == 0 else array.reshape(-1).tolist()
 
 
 def _rows(x: Any, limits: int, what: str) -> Any:
-    array = np.asarray(to_numpy(as_array(x, what)), dtype=np.float64)
+    array = np.asarray(arrays.to_numpy(arrays.as_array(x, what)), dtype=np.float64)
     if array.ndim == 0 or len(array) != limits:
         raise errors.WrongShape(f"{what} needs {limits} rows, not {array.shape}.", setting=what)
     return array.reshape(limits, -1).tolist()

@@ -24,8 +24,15 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.experts.asking import AdviserFailed, asking, in_words, is_refusal, proposed
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import (
+    Adviser,
+    AdviserFailed,
+    Proposals,
+    asking,
+    in_words,
+    is_refusal,
+    proposed,
+)
 
 
 class Heard(NamedTuple):
@@ -35,7 +42,6 @@ class Heard(NamedTuple):
     skipped: Mapping[str, str | None] = {}
 
     def again(self) -> AbstractContextManager[None]:
-        """Within it the same answers are given again, in the same order."""
         if self.answers is None:
             return nullcontext()
         left = iter(self.answers)
@@ -57,20 +63,14 @@ class Absent(NamedTuple):
             return self
         if error is None:
             return self._replace(late=self.late + 1, last=number, why="missed the deadline")
-        failed = self.failed + 1
-        return self._replace(failed=failed, last=number, error=error, why=f"failed ({error})")
+        why = f"failed ({error})"
+        return self._replace(failed=self.failed + 1, last=number, error=error, why=why)
 
     def in_words(self, who: str) -> str:
-        said = []
-        if self.late:
-            said.append(f"missed the deadline of {_rounds(self.late)}")
-        if self.failed:
-            said.append(f"failed in {_rounds(self.failed)} ({self.error})")
-        return f"{who} {' and '.join(said)}, and slept there; last in round {self.last}."
-
-
-def _rounds(n: int) -> str:
-    return f"{n:,} round{'s' * (n > 1)}"
+        late, failed = (f"{n:,} round{'s' * (n > 1)}" for n in (self.late, self.failed))
+        did = [f"missed the deadline of {late}"] if self.late else []
+        did += [f"failed in {failed} ({self.error})"] if self.failed else []
+        return f"{who} {' and '.join(did)}, and slept there; last in round {self.last}."
 
 
 @final
@@ -98,8 +98,7 @@ class Call:
         return self._done.wait(None if until is None else max(0.0, until - time.monotonic()))
 
     def is_of(self, adviser: Adviser, args: tuple[Any, ...]) -> bool:
-        pairs = zip(self.args, args, strict=True)
-        return self.adviser is adviser and all(_same(a, b) for a, b in pairs)
+        return self.adviser is adviser and all(map(_same, self.args, args))
 
 
 @final

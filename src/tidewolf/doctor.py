@@ -37,7 +37,9 @@ def doctor(as_json: bool = False) -> int:
     for finding in examine():
         findings.append(finding)
         if not as_json:
-            sys.stdout.write(_line(finding))
+            text = f"{finding.status:<8}{finding.name:<10}{finding.text}"
+            lines = textwrap.wrap(text, 80, subsequent_indent=" " * 18, break_on_hyphens=False)
+            sys.stdout.writelines(f"{line}\n" for line in lines)
             sys.stdout.flush()
     healthy = all(finding.status != "fails" for finding in findings)
     if as_json:
@@ -48,14 +50,6 @@ def doctor(as_json: bool = False) -> int:
         }
         sys.stdout.write(f"{json.dumps(record, indent=2)}\n")
     return 0 if healthy else 1
-
-
-def _line(finding: Finding) -> str:
-    """The finding in at most 80 columns."""
-    start = f"{finding.status:<8}{finding.name:<10}"
-    indent = " " * len(start)
-    text = start + finding.text
-    return textwrap.fill(text, 80, subsequent_indent=indent, break_on_hyphens=False) + "\n"
 
 
 def examine() -> Iterator[Finding]:
@@ -123,12 +117,11 @@ def _cpu() -> Iterator[Finding]:
 
 def _kernels() -> Iterator[Finding]:
     from tidewolf.core.jit_cache import folder_of
-    from tidewolf.kernels import dag
+    from tidewolf.kernels import graphs
 
-    folder = folder_of(dag.__file__)
-    text = f"compiled kernels are kept in {folder}"
-    if not folder:
-        text = "no folder can be written, so every process compiles; set NUMBA_CACHE_DIR"
+    none = "no folder can be written, so every process compiles; set NUMBA_CACHE_DIR"
+    folder = folder_of(graphs.__file__)
+    text = f"compiled kernels are kept in {folder}" if folder else none
     yield Finding("kernels", "ok" if folder else "warning", text)
 
 
@@ -152,6 +145,5 @@ def _self_test() -> Iterator[Finding]:
     holds, regret = run.certificate.holds, run.regret
     well = holds is True and regret is not None and regret[0] <= regret[1]
     text = f"200 rounds of routing, certificate holds, {perf_counter() - began:.1f} s"
-    if not well:
-        text = f"the certificate of a run does not hold ({holds}, regret {regret})"
-    yield Finding("self-test", "ok" if well else "fails", text)
+    wrong = f"the certificate of a run does not hold ({holds}, regret {regret})"
+    yield Finding("self-test", "ok" if well else "fails", text if well else wrong)

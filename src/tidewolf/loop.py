@@ -35,20 +35,16 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core import arrays, conforming, feedback
+from tidewolf.core import arrays, conforming, errors, feedback, round_info
 from tidewolf.core.batch import NEVER, Batch, Stream
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined
 from tidewolf.functions.rounds import SUCH, as_round
-from tidewolf.methods import capabilities
-from tidewolf.methods.base import Learner, Progress, refuse_state
-from tidewolf.methods.kernel_functions import StreamFunctions
+from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.late import next_round
 from tidewolf.sets.spectra import few_threads
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 
 
 class Played(NamedTuple):
@@ -74,7 +70,7 @@ class Played(NamedTuple):
 
 
 def play(
-    learner: Learner[S], stream: Stream | Iterable[Any], state: S | None = None, first: int = 0
+    learner: base.Learner[S], stream: Stream | Iterable[Any], state: S | None = None, first: int = 0
 ) -> Iterator[Played]:
     """Play a stream, or any iterable of rounds, one update at a time: the loop of `tw.run` without
     its records.
@@ -124,10 +120,10 @@ def play(
     >>> next(moves).x, next(moves).x
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    if not isinstance(learner, Learner):
-        raise WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
+    if not isinstance(learner, base.Learner):
+        raise errors.WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
     if state is not None and not isinstance(state, learner.state_type):
-        refuse_state(learner, state)
+        base.refuse_state(learner, state)
     if not isinstance(stream, Stream):
         return _feed(learner, stream, state, first)
     _require_playable(learner, stream)
@@ -136,23 +132,25 @@ def play(
 
 
 def _feed(
-    learner: Learner[S], rounds: Iterable[Any], state: S | None, first: int
+    learner: base.Learner[S], rounds: Iterable[Any], state: S | None, first: int
 ) -> Iterator[Played]:
     items: Iterator[Any] | None = None
     with suppress(TypeError):  # an array without axes
         if isinstance(rounds, Iterable) and not isinstance(rounds, str | bytes | Mapping):
             items = iter(rounds)
     if items is None:
-        raise WrongType(
+        raise errors.WrongType(
             f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}, "
             f"not {type(rounds).__name__}."
         )
     if arrays.as_count(first, "The first round", least=0):
-        raise InvalidInput(f"Rounds that come one by one begin with the next, not with {first}.")
+        raise errors.InvalidInput(
+            f"Rounds that come one by one begin with the next, not with {first}."
+        )
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 
-def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator[Played]:
+def _one_by_one(learner: base.Learner[S], items: Iterator[Any], state: S) -> Iterator[Played]:
     t, stale, center = 0, False, learner.K.center
     names = getattr(learner.K, "names", None)
     for item in items:
@@ -165,32 +163,31 @@ def _one_by_one(learner: Learner[S], items: Iterator[Any], state: S) -> Iterator
         stale = stale if not len(one) else one.seen is not None and not bool(one.seen[-1])
 
 
-def _require_playable(learner: Learner[S], stream: Stream) -> None:
+def _require_playable(learner: base.Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
         due = f"points of shape {learner.K.shape}, as the set of the learner has"
-        raise WrongShape(f"Expected functions of {due}, not {stream.shape}.")
+        raise errors.WrongShape(f"Expected functions of {due}, not {stream.shape}.")
     if stream.late or stream.played is not None:
         capabilities.late_feedback(learner)
 
 
 def _stream_rounds(
-    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool = False
+    learner: base.Learner[S], stream: Stream, state: S, first: int, stale: bool = False
 ) -> Iterator[Played]:
     """The rounds of a stream from some state; `stale`: the round before it was not seen."""
-    if not stream.late and stream.played is None:
-        return _rounds(learner, stream, state, first, stale)
-    return _late_rounds(learner, stream, state, first, stale)
+    is_plain = not stream.late and stream.played is None
+    return (_rounds if is_plain else _late_rounds)(learner, stream, state, first, stale)
 
 
 def _rounds(
-    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
+    learner: base.Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     t, rounds, listens = first, len(stream), _listens(learner, stream)
     per_constraint = capabilities.is_per_constraint(learner)
     while t < rounds:
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
-            raise InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")
+            raise errors.InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")
         told, k = _alike(stream, t, k)
         if listens:
             state, stale = _with_side_information(learner, stream, t, state, stale), not told
@@ -212,22 +209,19 @@ def _rounds(
         yield Played(x, *values, state, seen=told)
 
 
-def _listens(learner: Learner[Any], stream: Stream) -> bool:
-    """Whether side information matters; entries that are out matter to every learner."""
+def _listens(learner: base.Learner[Any], stream: Stream) -> bool:
     return isinstance(learner, capabilities.UsesInfo) or stream.unavailable is not None
 
 
-def _with_side_information(learner: Learner[S], stream: Stream, t: int, state: S, stale: bool) -> S:
-    info = stream.info(t)
-    return (
-        state
-        if info is None and not stale
-        else capabilities.with_info(learner, state, info or RoundInfo())
-    )
+def _with_side_information(
+    learner: base.Learner[S], stream: Stream, t: int, state: S, stale: bool
+) -> S:
+    info = stream.info(t) or (round_info.RoundInfo() if stale else None)
+    return state if info is None else capabilities.with_info(learner, state, info)
 
 
 def functions_of(
-    stream: Stream, rounds: slice, learner: Learner[Any] | None = None
+    stream: Stream, rounds: slice, learner: base.Learner[Any] | None = None
 ) -> feedback.FullInformation:
     """The functions of rounds, with what they spend if the learner knows budgets."""
     losses, budgets = stream.losses.view(rounds), stream.budgets
@@ -238,22 +232,21 @@ def functions_of(
     return feedback.FullInformation(losses, stream.constraints.view(rounds))
 
 
-def compiled_rounds(learner: Learner[Any], stream: Stream) -> StreamFunctions | None:
+def compiled_rounds(
+    learner: base.Learner[Any], stream: Stream
+) -> kernel_functions.StreamFunctions | None:
     """The functions of a stream as the learner's kernel reads them; None if there is no kernel,
     or rounds need more than it can do.
     """
     kernel = capabilities.kernel_of(learner)
-    if kernel is None or stream.seen is not None or stream.unavailable is not None:
+    more = stream.seen, stream.unavailable, stream.played, stream.budgets
+    if kernel is None or stream.late or any(one is not None for one in more):
         return None
-    if stream.late or stream.played is not None or stream.budgets is not None:
-        return None
-    if not kernel.plays(stream):
-        return None
-    return StreamFunctions.of(stream)
+    return kernel_functions.StreamFunctions.of(stream) if kernel.plays(stream) else None
 
 
 def _late_rounds(
-    learner: Learner[S], stream: Stream, state: S, first: int, stale: bool
+    learner: base.Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
     calendar = _Calendar.of(stream, next_round(state), first)
     late, listens = capabilities.late_feedback(learner), _listens(learner, stream)
@@ -308,7 +301,7 @@ class _Calendar(NamedTuple):
         return cls(numbers.tolist(), found, due)
 
 
-def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
+def _override(learner: base.Learner[Any], stream: Stream, t: int) -> Array | None:
     x = stream.override(t)
     if x is None:
         return None
@@ -316,36 +309,32 @@ def _override(learner: Learner[Any], stream: Stream, t: int) -> Array | None:
     if not conforming.is_member(learner.K, x):
         words = f"What was played in round {t} is no member of the learner's set, by "
         words += f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
-        raise InvalidInput(words)
+        raise errors.InvalidInput(words)
     return arrays.frozen(x + 0.0)
 
 
 def _arrival(
-    learner: Learner[Any], stream: Stream, t: int, number: int, decision: Array
+    learner: base.Learner[Any], stream: Stream, t: int, number: int, decision: Array
 ) -> feedback.Arrival:
     functions = functions_of(stream, slice(t, t + 1), learner)
     played = _override(learner, stream, t)
     instead = None if played is None else feedback.compared(functions, played, decision)
     x = decision if played is None or instead is not None else played
     needs = capabilities.feedback_read(learner, functions.losses)
-    return feedback.Arrival(
-        number,
-        revealed(functions, x, needs, capabilities.is_per_constraint(learner))[1],
-        played,
-        instead,
-    )
+    _, seen = revealed(functions, x, needs, capabilities.is_per_constraint(learner))
+    return feedback.Arrival(number, seen, played, instead)
 
 
 def revealed(
     rounds: feedback.FullInformation, x: Array, needs: type[feedback.Feedback], per_constraint: bool
 ) -> tuple[tuple[Array, Array], feedback.Feedback]:
-    explores = needs is feedback.Bandit
+    explores, seen = needs is feedback.Bandit, rounds  # type: bool, feedback.Feedback
     values = _values(rounds.losses, x, explores), _values(rounds.constraints, x, explores)
     if explores:
-        return values, feedback.Bandit(*values)
-    if needs is feedback.FirstOrder:
-        return values, feedback.first_order(*rounds, x, values[1], per_constraint)
-    return values, rounds
+        seen = feedback.Bandit(*values)
+    elif needs is feedback.FirstOrder:
+        seen = feedback.first_order(*rounds, x, values[1], per_constraint)
+    return values, seen
 
 
 def _alike(stream: Stream, t: int, most: int) -> tuple[bool, int]:
@@ -362,9 +351,9 @@ def _values(batch: Batch, x: Array, explores: bool = False) -> Array:
     try:
         return batch.values_at(x) if explores else batch.values(x)
     except (TypeError, RuntimeError) as error:
-        if isinstance(error, TidewolfError) or isinstance(batch, autograd.Custom):
+        if isinstance(error, errors.TidewolfError) or isinstance(batch, autograd.Custom):
             raise
-        raise WrongType(
+        raise errors.WrongType(
             f"{batch!r} cannot be evaluated at a {type(x).__name__} of {x.dtype}: {error}. Move "
             "the set to the library and dtype of the functions with `K.to(array)`."
         ) from error

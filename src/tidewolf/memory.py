@@ -1,4 +1,15 @@
-"""What a session in memory remembers beside the state that its learner has now.
+"""What a session remembers beside the state that its learner has now.
+
+`Past` has its last steps, to explain its decisions and to go back:
+
+    before --events--> before of the next step --events--> ... --> the state now
+
+A step is added before it is made. It led to where the next one starts, or to where the session is
+now; if it starts there itself, it was refused. So an interrupt cannot part the state and its past.
+The steps of the last `BACK` rounds are kept, of points with more than ROOM/BACK entries fewer, and
+all since the oldest round that is pending. They hold references, no copies.
+
+`Memory` has, for a session in memory,
 
 - the identities of side information, of the rounds that are decided and not observed;
 - the identities of what was observed of the last `REMEMBERED` rounds, once rounds are given by
@@ -9,16 +20,231 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, TypeVar, final
+from itertools import pairwise
+from typing import Any, Generic, NamedTuple, TypeVar, final
 
-from tidewolf.core.errors import InvalidInput
+import numpy as np
+
+from tidewolf.core import arrays, batch, errors
+from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.learners.migration import Move
 from tidewolf.methods import base, capabilities, late
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
-from tidewolf.methods.events import Event, Expire, Observe, SetInfo, after, decision, waiting
-from tidewolf.past import BACK, RoundFeedback, Step
+from tidewolf.methods.events import (
+    Decide,
+    Event,
+    Expire,
+    Observe,
+    SetInfo,
+    after,
+    decision,
+    waiting,
+)
 
 S = TypeVar("S", bound=base.Progress)
+
+# Rounds that a session in memory can go back.
+BACK = 100
+# The same for explanations alone.
+FEW = 4
+# Entries of points that may be kept for going back.
+ROOM = 10_000_000
+BEGUN = "The session was begun from a state, loaded or copied at this round"
+OPENED = "The session was opened at this round, and its history does not reach farther back"
+WENT_BACK = "The session went back to this round, farther than what explains it is kept"
+REPLACED = "The learner was replaced before this round"
+
+
+class RoundFeedback(NamedTuple):
+    round: int
+    # a pair if a kernel played the round: costs and capacities, each an array of one row
+    given: Feedback | tuple[Array, Array | None]
+    # what was played
+    x: Array
+
+    @property
+    def last(self) -> Feedback:
+        given = self.given
+        if not isinstance(given, Feedback):
+            loss, c = Linear._unchecked(C=given[0]), given[1]
+            limit = batch.Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
+            return FullInformation(loss, limit)
+        if isinstance(given, FirstOrder) or given.rounds == 1:
+            return given
+        return type(given)(*(part[given.rounds - 1 :] for part in given))
+
+
+class Step(NamedTuple):
+    """What led from one state to the next; without events and feedback, where a session is."""
+
+    # of the round that was next before it
+    number: int
+    # the state, an ArrayState if a kernel left it; None: the session begins
+    before: Any
+    # the identities of side information before it, by round
+    info_ids: Mapping[int, str] = {}
+    events: Sequence[Event] = ()
+    feedback: RoundFeedback | None = None
+
+    def starts_at(self, other: Step) -> bool:
+        return self.before is other.before and self.info_ids is other.info_ids
+
+
+class PastDecision(NamedTuple):
+    round: int
+    state: Any
+    # the newest when it was decided
+    feedback: RoundFeedback | None = None
+    info: RoundInfo | None = None
+
+    def x(self, learner: base.Learner[Any]) -> Array:
+        own = decision(self.state, self.round)
+        return learner.act(self.state) if own is None else own.x
+
+
+class Last(NamedTuple):
+    decided: PastDecision | None = None
+    round: int | None = None
+    # what was played, in the entries of the set
+    x: Array | None = None
+    # entries that were used and that the set no longer has
+    gone: Mapping[str, float] = {}
+
+
+@final
+class Past:
+    """The steps that led to where a session is, which methods are given as `now`.
+
+    `came` says why nothing is known of earlier rounds, `rounds` how far it can go back.
+    """
+
+    def __init__(
+        self, learner: base.Learner[Any], number: int, came: str = BEGUN, rounds: int = BACK
+    ) -> None:
+        self._learner, self.came, self._rounds = learner, came, rounds
+        self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
+        self._steps = deque([Step(number - 1, None)])
+        # what was played, and observed, before these steps
+        self._last, self._feedback = Last(), None  # type: Last, RoundFeedback | None
+        # whether all that the file of the session has is here
+        self.is_whole = False
+
+    def add(self, step: Step) -> None:
+        steps, least = self._steps, step.number - self._most
+        if steps and steps[-1].starts_at(step):
+            steps.pop()  # it was refused
+        if step.events and (rounds := waiting(step.before)):
+            least = min(least, rounds[0].round - 1)
+        while steps and steps[0].number < least:
+            self._feedback = steps[0].feedback or self._feedback
+            steps.popleft()
+        steps.append(step)
+
+    def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
+        steps = list(self._steps)
+        if steps and steps[-1].starts_at(now):
+            steps.pop()  # it was refused
+        return list(pairwise([*steps, now]))
+
+    def next_info(self, now: Step) -> RoundInfo | None:
+        found = None
+        for step in self._steps:
+            if step.number == now.number and not step.starts_at(now):
+                found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
+        return found
+
+    def newest_feedback(self, now: Step) -> RoundFeedback | None:
+        made = (step.feedback for step, _ in reversed(self._pairs(now)) if step.feedback)
+        return next(made, self._feedback)
+
+    def decisions(self, now: Step) -> dict[int, PastDecision]:
+        feedback, found, info = self._feedback, dict[int, PastDecision](), dict[int, RoundInfo]()
+        for step, then in self._pairs(now):
+            if step.before is None:
+                continue  # the session begins
+            number = decided = step.number
+            for event in step.events:
+                if isinstance(event, SetInfo):
+                    info[decided] = event.info
+                decided += isinstance(event, Decide)
+            rounds = [one.round for one in waiting(then.before) if one.round >= number]
+            where = dict.fromkeys(rounds, then.before)
+            if number < then.number:
+                where.setdefault(number, step.before)
+            for one, state in where.items():
+                found[one] = PastDecision(one, state, feedback, info.get(one))
+            feedback = step.feedback or feedback
+        found[now.number] = PastDecision(now.number, now.before, feedback, info.get(now.number))
+        return found
+
+    def decision_of(self, number: int, now: Step) -> tuple[PastDecision, Last]:
+        """A round that is pending or next as it was decided, and what is known of the decision
+        before it.
+        """
+        decisions = self.decisions(now)
+        if number not in decisions:  # it was decided before these steps
+            return PastDecision(number, whole(now.before)), Last()
+        earlier = [one for one in decisions if one < number]
+        both = decisions[number], decisions[max(earlier, default=number)]
+        own, before = (one._replace(state=whole(one.state)) for one in both)
+        if not earlier:
+            return own, self._last
+        x = before.x(self._learner)
+        if own.feedback is not None and own.feedback.round == before.round:
+            x = own.feedback.x
+        return own, Last(before, before.round, x)
+
+    def back_to(self, number: int, now: Step) -> tuple[Past, Step | None]:
+        """The past when this round became the next one, and where the session was then, after the
+        events given there; None if the steps do not say.
+        """
+        past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._pairs(now)
+        for i, (step, then) in enumerate(made):
+            if step.number < number <= then.number:
+                events = _until(number, step)
+                if len(events) < len(step.events):
+                    step = then = step._replace(events=events, feedback=None)
+                elif number < then.number:
+                    break  # it was observed together with the rounds before it
+                past.came, past._last, past._feedback = self.came, self._last, self._feedback
+                past._steps = deque([*(own for own, _ in made[:i]), step])
+                return past, then._replace(feedback=None)
+        return past, None
+
+    def migrated(self, new: base.Learner[Any], now: Step) -> Past:
+        """The past of a learner that replaces this one: what was played last, by name, and the
+        newest feedback if the set is the same.
+        """
+        number = now.number
+        past, (own, last) = Past(new, number, REPLACED, self._rounds), self.decision_of(number, now)
+        if last.x is not None:
+            move, flat = Move(self._learner.K, new.K), arrays.to_numpy(last.x).reshape(-1)
+            name, lost = getattr(move.old, "names", range(len(flat))), (move.to < 0) & (flat > 0.0)
+            gone = {str(name[i]): float(flat[i]) for i in np.flatnonzero(lost).tolist()}
+            past._last = Last(None, last.round, move.scattered(last.x), gone)
+            past._feedback = own.feedback if move.stays else None
+        return past
+
+
+def _until(number: int, step: Step) -> Sequence[Event]:
+    """The first events of a step, after which this round is the next one; all of them if that is
+    not before the last.
+    """
+    upcoming = step.number
+    for i, event in enumerate(step.events):
+        if upcoming == number and not isinstance(event, Expire):
+            return step.events[:i]
+        upcoming += isinstance(event, Decide)
+    return step.events
+
+
+# --- a session in memory --------------------------------------------------------------------------
 
 # Rounds whose contents are remembered.
 REMEMBERED = 256
@@ -28,8 +254,6 @@ EXPIRED = "expired"
 
 @final
 class Memory(Generic[S]):
-    """What a session in memory remembers; rounds are numbered from 0."""
-
     def __init__(
         self,
         learner: base.Learner[S],
@@ -66,11 +290,11 @@ class Memory(Generic[S]):
         self.arrays = found.after
 
     def copy(self) -> Memory[S]:
-        contents = self.contents if self.numbered else None
-        return Memory(self.learner, self.state, self.info_ids, contents)
+        return Memory(
+            self.learner, self.state, self.info_ids, self.contents if self.numbered else None
+        )
 
     def content_of(self, number: int) -> str | None:
-        """The identity of what was observed of a round; None if it is not remembered."""
         return self.contents.get(number)
 
     def take(
@@ -85,11 +309,11 @@ class Memory(Generic[S]):
         if commit_next:
             state = capabilities.committed(self.learner, state)
         if self.state is not before:
-            raise InvalidInput("A function called observe while evaluated: only that call counts.")
+            raise errors.InvalidInput(
+                "A function called observe while evaluated: only that call counts."
+            )
         numbered = self.numbered or content is not None or EXPIRED in over.values()
-        contents = self.contents
-        if numbered:
-            contents = dict([*{**contents, **over}.items()][-REMEMBERED:])
+        contents = dict([*{**self.contents, **over}.items()][-REMEMBERED:] if numbered else ())
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
         self._state, self.arrays, self.info_ids = state, None, info_ids
         self.numbered, self.contents = numbered, contents
@@ -119,9 +343,8 @@ class Memory(Generic[S]):
         """Continue with another learner, from a state of its own; rounds that are pending no more
         expired, and side information of the next round is to be given again.
         """
-        gone = [one.round for one in waiting(self.state) if decision(state, one.round) is None]
-        contents = {**self.contents, **dict.fromkeys(gone, EXPIRED)}
-        info_ids = {one: own for one, own in self.info_ids.items() if decision(state, one)}
+        info_ids, gone = carried(self.state, self.info_ids, state)
+        contents = {**self.contents, **gone}
         self.learner, self._state, self.arrays = learner, state, None
         self.info_ids, self.contents = info_ids, contents
 
@@ -130,15 +353,23 @@ class Memory(Generic[S]):
 
     def rollback(self, number: int, then: Step | None) -> None:
         if then is None or number in then.info_ids:
-            raise InvalidInput(
+            raise errors.InvalidInput(
                 f"Round {number} cannot be gone back to: in memory a session goes back "
                 f"{BACK} rounds at most, to where it began. Session.open(path, learner) keeps all."
             )
         state, info_ids, _ = self._after(whole(then.before), then.info_ids, then.events)
-        contents = {
-            one: content
-            for one, content in self.contents.items()
-            if one < number and decision(state, one) is None
-        }
+        before = {one: content for one, content in self.contents.items() if one < number}
+        contents = {one: it for one, it in before.items() if decision(state, one) is None}
         self._state, self.arrays, self.info_ids = state, None, info_ids
         self.contents = contents
+
+
+def carried(
+    before: Any, info_ids: Mapping[int, str], after: Any
+) -> tuple[dict[int, str], dict[int, str | None]]:
+    """What stays known of rounds in a state of another learner: the identities of their side
+    information, and as contents, which rounds no longer wait.
+    """
+    lost = [one.round for one in waiting(before) if decision(after, one.round) is None]
+    kept = {one: own for one, own in info_ids.items() if decision(after, one)}
+    return kept, dict.fromkeys(lost, EXPIRED)

@@ -25,12 +25,12 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
-from tidewolf.functions.combined import Charged, Sum
+from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.functions.negative import warn_of_negative_capacities
-from tidewolf.functions.support import FIRST, Member, members_of, require_subgradients
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.compiled_rounds import whole
+from tidewolf.methods.partly_seen import LastCosts
+from tidewolf.sets.simplices import Simplex, SimplexProduct
 
 _DOUBLE = np.dtype(np.float64)
 _FUNCTIONS = "loss= and constraint="
@@ -65,10 +65,8 @@ def given_feedback(
         if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
-            values = (
-                arrays.as_array([given[name]], name) for name in ("loss_value", "constraint_value")
-            )
-            return Bandit(*values)
+            both = "loss_value", "constraint_value"
+            return Bandit(*(arrays.as_array([given[name]], name) for name in both))
         if names - {"constraint_gradient"} == {"loss_gradient", "constraint_value"}:
             return _one_round(learner, given)
     received = [*([] if feedback is None else [f"a {type(feedback).__name__}"]), *given]
@@ -128,15 +126,14 @@ def charged(
     for name, budget in budgets.items():
         horizon = getattr(learner, "horizon", None)
         plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
-        if isinstance(spend[name], Batch):
-            one = spend[name]
+        if isinstance(one := spend[name], Batch):
             none = np.zeros((1, *learner.K.shape))
-            above.append(Sum(one, Affine(none, plan)))
+            above.append(combined.Sum(one, Affine(none, plan)))
         else:
-            row = point(learner, spend[name], f"The spend of {name!r}")
+            row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
     parts = (seen.losses, *above)
-    return FullInformation(Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+    return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
 
 
 def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:
@@ -192,6 +189,7 @@ def arrival(
     played: Array | None,
     late: bool,
     looked_at: set[int],
+    costs: LastCosts | None = None,
 ) -> Arrival:
     """Feedback on a round that was decided at x, as the learner reads it. `late`: whether rounds
     are pending; `looked_at` are entries whose negative capacity was reported.
@@ -207,7 +205,7 @@ def arrival(
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
         at = played if instead is None else x
-    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead)
+    return Arrival(number, _revealed(learner, state, seen, at, looked_at), played, instead, costs)
 
 
 def _revealed(
@@ -219,10 +217,12 @@ def _revealed(
         if reads is Bandit:
             points = capabilities.acts(learner, state, seen.rounds)
             return Bandit(*(batch.values_at(points) for batch in seen))
-        if state.t < FIRST:
-            played, members = Member(x, "the point"), members_of(learner.K.center)
+        if state.t < support.FIRST:
+            played, members = support.Member(x, "the point"), support.members_of(learner.K.center)
             for kind, batch in zip(("loss", "constraint"), seen, strict=True):
-                require_subgradients(kind, batch.view(slice(0, 1)), state.t, played, members)
+                support.require_subgradients(
+                    kind, batch.view(slice(0, 1)), state.t, played, members
+                )
         if reads is FullInformation:
             return seen
         return first_order(
@@ -246,7 +246,9 @@ def require_functions(
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
             raise InvalidInput(f"Expected functions of 1 to {most} rounds, received {len(stream)}.")
-    warn_of_negative_capacities(learner.K, seen.constraints, looked_at, state.t, stacklevel=7)
+    support.warn_of_negative_capacities(
+        learner.K, seen.constraints, looked_at, state.t, stacklevel=7
+    )
 
 
 def require_member(learner: base.Learner[Any], played: Array) -> None:
@@ -276,19 +278,40 @@ def point(learner: base.Learner[Any], x: Any, what: str) -> Array:
     return arrays.like(arrays.as_point(by_name(learner, x, what), K.shape, what), center)
 
 
-def by_name(learner: base.Learner[Any], x: Any, what: str, *, gaps: bool = False) -> Any:
+def by_name(
+    learner: base.Learner[Any], x: Any, what: str, *, gaps: bool = False, partly: bool = False
+) -> Any:
     K = learner.K
-    return frames.in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps)
+    return frames.in_order(x, getattr(K, "names", None), what, K.shape, gaps=gaps, partly=partly)
+
+
+def imputed(
+    learner: base.Learner[Any], last: LastCosts | None, costs: Any
+) -> tuple[Any, LastCosts | None, Array | None]:
+    """Costs by name, of which some may be missing, as they are imputed; what is remembered after
+    them, and they themselves. As they are and twice None if no cost is missing and none ever was,
+    if the set is no simplex, and if the learner remembers none.
+    """
+    if last is None or not isinstance(learner.K, Simplex | SimplexProduct):
+        return costs, None, None
+    given = by_name(learner, costs, "costs", partly=True)
+    if given is costs or not np.isnan(given).any():
+        if not last.imputed:
+            return given, None, None
+        given = arrays.to_numpy(point(learner, given, "costs"))
+    return *last.imputing(given), given
 
 
 def is_vector(x: object, n: int) -> bool:
     return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
 
 
-def content(seen: Feedback, played: Array | None) -> str:
-    """The identity of an observation as it was given; empty if it has none, such as that of a
-    Python function.
+def content(seen: Feedback, played: Array | None, costs: Array | None = None) -> str:
+    """The identity of an observation as it was given, with these costs before any was imputed;
+    empty if it has none, such as that of a Python function.
     """
+    if costs is not None and isinstance(seen, FullInformation) and isinstance(seen.losses, Linear):
+        seen = seen._replace(losses=Linear._unchecked(C=costs[None, ...]))
     try:
         return identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:

@@ -30,22 +30,22 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 import numpy as np
 
-from tidewolf import observation
+from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
-from tidewolf.core.feedback import Bandit, Feedback
+from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
-from tidewolf.experts.asking import AdviserFailed, asking, naming_who_fails
-from tidewolf.explanation import explain as explaining
-from tidewolf.explanation.record import Explanation
-from tidewolf.memory import EXPIRED, Memory
+from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
+from tidewolf.functions.linear import Linear
+from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
 from tidewolf.methods import capabilities, compiled_rounds, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
 from tidewolf.methods.events import (
@@ -59,8 +59,8 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.kernel_functions import Functions
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
-from tidewolf.past import FEW, OPENED, Past, RoundFeedback, Step
 from tidewolf.sets.spectra import few_threads
 
 if TYPE_CHECKING:
@@ -128,10 +128,9 @@ class Session(Generic[S]):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
-        if self._journal is not None:
+        if not isinstance(self._keeper, Memory):
             words = "A durable session cannot be copied or pickled; save(path) copies its state."
             raise errors.NotSupported(words)
-        assert isinstance(self._keeper, Memory)
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": compiled_rounds.whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
@@ -211,9 +210,11 @@ class Session(Generic[S]):
         from tidewolf.storage import Journal, backend
 
         session = cls(learner, expire_after=expire_after)
-        home = backend(path, name, read_only=read_only)
         session._keeper = session._journal = Journal(
-            home, learner, snapshot_every=snapshot_every, keep_history=keep_history
+            backend(path, name, read_only=read_only),
+            learner,
+            snapshot_every=snapshot_every,
+            keep_history=keep_history,
         )
         session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
@@ -391,15 +392,12 @@ class Session(Generic[S]):
         with self._turn, SILENCE:
             if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
-            self._shown, before, keeper = None, self._now, self._keeper
+            self._shown, before = None, self._now
             past, then = self._past.back_to(number, self._place)
             try:
-                if isinstance(keeper, Memory):
-                    keeper.rollback(number, then)
-                else:
-                    keeper.rollback(number)
+                self._keeper.rollback(number, then)
             finally:
-                if keeper.state is not before:
+                if self._keeper.state is not before:
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
@@ -536,11 +534,37 @@ class Session(Generic[S]):
         return tuple(one.round for one in waiting(self._progress))
 
     @property
+    def imputed_costs(self) -> int:
+        """Costs that were not seen and imputed so far: the cost seen last stands, before any the
+        mean of those seen in the round.
+
+        Examples
+        --------
+        >>> K = tw.sets.SimplexProduct([3], labels=["a", "b", "c"], least=0.01)
+        >>> session = tw.Session(tw.LyapunovDescent(K))
+        >>> session.observe(costs={"a": 1.2, "c": 0.9})
+        >>> session.imputed_costs
+        1
+        """
+        state = self._progress
+        return int(getattr(getattr(state, "since", state), "costs", LastCosts()).imputed)
+
+    @property
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
             seen = self._past.newest_feedback(self._place)
             return None if seen is None else seen.x
+
+    @property
+    def last_functions(self) -> tuple[batch.Batch, batch.Batch] | None:
+        """The loss and the constraint that were observed last, costs that were not seen imputed;
+        None if only numbers were observed.
+        """
+        with self._turn:
+            newest = self._past.newest_feedback(self._place)
+            seen = None if newest is None else newest.last
+            return (seen.losses, seen.constraints) if isinstance(seen, FullInformation) else None
 
     @property
     def oracle_calls(self) -> int:
@@ -625,7 +649,7 @@ class Session(Generic[S]):
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
-    ) -> Explanation:
+    ) -> explanation.Explanation:
         """Explain a decision: how far it moved, which experts moved it, the binding constraints,
         what is expected of it, and the bounds.
 
@@ -668,17 +692,16 @@ class Session(Generic[S]):
             skipped = {name: one.why for name, one in absent if one.last == number}
             expired = self._expired_in_words()
             past, now = self._past_of(number), self._place
-            return explaining.explained(self.learner, past, now, number, names, skipped, expired)
+            return explanation.explained(self.learner, past, now, number, names, skipped, expired)
 
     def _past_of(self, number: int) -> Past:
-        past, journal = self._past, self._journal
+        past, journal, steps = self._past, self._journal, list[Any]()
         is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
         if journal is not None and number > 0 and not is_known:
-            steps: Sequence[Any] = ()
             with suppress(errors.TidewolfError):
                 steps = journal.way()
-            past = self._past = explaining.rebuilt(self.learner, steps, past.came)
-        return past
+            self._past = explanation.rebuilt(self.learner, steps, past.came)
+        return self._past
 
     def play(
         self,
@@ -827,13 +850,10 @@ class Session(Generic[S]):
         return "was observed already"
 
     def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
-        heard = self._advisers.hear(
-            lambda: capabilities.with_info(self.learner, state, info), until
-        )
-        with heard.again():
-            given = self.learner.act(state)
-            then = self.learner.act(capabilities.with_info(self.learner, state, info))
-        if not bool((given == then).all()):
+        known = partial(capabilities.with_info, self.learner, state, info)
+        with self._advisers.hear(known, until).again():
+            is_same = self.learner.act(state) == self.learner.act(known())
+        if not bool(is_same.all()):
             number = late.next_round(state)
             raise errors.OtherContent(
                 f"Round {number} was decided before this was known, which changes the decision. "
@@ -880,7 +900,8 @@ class Session(Generic[S]):
             this point, and functions are evaluated there. None: the decision.
         costs : array, Series or mapping, optional
             A linear loss: the cost per unit of each entry. A mapping {name: number} or a pandas
-            Series is put in the order of the set's `names`.
+            Series is put in the order of the set's `names`. On simplices, names that are missing
+            were not seen, and their last cost stands (`imputed_costs` counts them).
         capacities : array, Series or mapping, optional
             An upper limit on each entry.
         weights : array, Series or mapping, optional
@@ -937,16 +958,13 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        others = (feedback, played, loss, constraint, spend, weights, budgets)
-        is_plain = all(each is None for each in others)
-        if is_plain and loss_value is None:
-            if loss_gradient is None:
-                is_plain = constraint_value is constraint_gradient is None
-                is_over = is_plain and self._observe_costs(costs, capacities, round)
+        others = feedback, played, loss, constraint, spend, weights, budgets, loss_value
+        if all(each is None for each in others):
+            gradients = loss_gradient, constraint_value, constraint_gradient
+            if loss_gradient is constraint_value is constraint_gradient is None:
+                is_over = self._observe_costs(costs, capacities, round)
             else:
-                gradients = loss_gradient, constraint_value, constraint_gradient
-                is_plain = costs is None and capacities is None
-                is_over = is_plain and self._observe_gradients(*gradients, round)
+                is_over = costs is capacities is None and self._observe_gradients(*gradients, round)
             if is_over:
                 return
         learner = self._keeper.learner
@@ -962,44 +980,54 @@ class Session(Generic[S]):
             "constraint_gradient": constraint_gradient,
             "loss_value": loss_value,
         }
-        seen = observation.given_feedback(learner, feedback, given)
         number = None if round is None else as_count(round, "The round", least=0)
-        if spend is not None:
-            at = current_round(self._progress) if number is None else number
-            seen = observation.charged(learner, self.state, seen, spend, at)
-        if played is not None:
-            played = as_own(
-                observation.point(learner, played, "What was played"), "What was played"
-            )
-        with self._turn, SILENCE:
-            self._observe(number, seen, played)
+        with self._turn:
+            last = before = None
+            if costs is not None:
+                given["costs"], last, before = observation.imputed(learner, self._last_costs, costs)
+            seen = observation.given_feedback(learner, feedback, given)
+            if spend is not None:
+                at = current_round(self._progress) if number is None else number
+                seen = observation.charged(learner, self.state, seen, spend, at)
+            if played is not None:
+                played = as_own(
+                    observation.point(learner, played, "What was played"), "What was played"
+                )
+            with SILENCE:
+                self._observe(number, seen, played, last, before)
+
+    @property
+    def _last_costs(self) -> Any:
+        """What is remembered of costs; None if the learner remembers none."""
+        state = self._progress
+        last = getattr(getattr(state, "since", state), "costs", None)
+        if last is None or last.values is not None:
+            return last
+        loss = (self.last_functions or (None,))[0]
+        return last._replace(values=loss.C[0]) if isinstance(loss, Linear) else last
 
     def _observe_costs(self, costs: Any, capacities: Any, number: Any) -> bool:
         """Observe per round of costs and capacities through the learner's kernel; False if that
         cannot be.
         """
         kernel = capabilities.kernel_of(self._keeper.learner)
-        if kernel is None or not is_vector(costs, kernel.n):
-            return False
-        if capacities is not None and not is_vector(capacities, kernel.n):
+        most = costs if capacities is None else capacities
+        if kernel is None or not (is_vector(costs, kernel.n) and is_vector(most, kernel.n)):
             return False
         given = np.empty((1 if capacities is None else 2, 1, kernel.n))
-        given[0], given[-1] = costs, costs if capacities is None else capacities
-        row = frozen(given)[0]
-        limits = None if capacities is None else given[1]
+        given[0], given[-1] = costs, most
+        row, limits = frozen(given)[0], None if capacities is None else given[1]
         return self._observe_at_once(kernel, Functions.costs(row, limits), (row, limits), number)
 
     def _observe_gradients(self, gradient: Any, value: Any, of_limit: Any, number: Any) -> bool:
-        """The same of the gradients of a loss and of a constraint, and the constraint's value."""
         kernel = capabilities.kernel_of(self._keeper.learner)
         if kernel is None or kernel.advisers or not is_vector(gradient, kernel.n):
             return False
         if type(value) is not float or not math.isfinite(value):
             return False
-        if of_limit is None:
-            is_plain = value <= 0.0
-        else:  # also if it does not count, every number is finite
-            is_plain = is_vector(of_limit, kernel.n) and np.isfinite(of_limit).all()
+        is_plain = value <= 0.0
+        if of_limit is not None:  # also if it does not count, every number is finite
+            is_plain = is_vector(of_limit, kernel.n) and bool(np.isfinite(of_limit).all())
         if not is_plain:
             return False
         seen = observation.of_gradients(kernel.learner.K, gradient, value, of_limit)
@@ -1014,9 +1042,9 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or not (number is None or keeper.is_next(number)):
+            if before is None or before.since.budgets.names:
                 return False
-            if before.since.budgets.names:
+            if before.since.costs.imputed or not (number is None or keeper.is_next(number)):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
@@ -1025,11 +1053,19 @@ class Session(Generic[S]):
                 keeper.take_arrays(found, seen, number is not None)
             return bool(found.done)
 
-    def _observe(self, number: int | None, seen: Feedback, played: Array | None) -> None:
+    def _observe(
+        self,
+        number: int | None,
+        seen: Feedback,
+        played: Array | None,
+        last: Any = None,
+        costs: Array | None = None,
+    ) -> None:
+        """`last` is what is remembered of costs after this, `costs` those of it that were seen."""
         keeper, now, content = self._keeper, self._progress, None
         learner, pending, current = keeper.learner, waiting(now), current_round(now)
         if number is not None or keeper.numbered or pending:
-            content = observation.content(seen, played)
+            content = observation.content(seen, played, costs)
         number = current if number is None else number
         own = decision(now, number) if pending else None
         if own is None and number != current:
@@ -1044,7 +1080,7 @@ class Session(Generic[S]):
                 played = None
         reads = self.state if own is not None and learner.needs is Bandit else before
         arrival = observation.arrival(
-            learner, reads, number, seen, x, played, bool(pending), self._asked
+            learner, reads, number, seen, x, played, bool(pending), self._asked, last
         )
         events: list[Event] = []
         if own is None and pending:
@@ -1054,7 +1090,7 @@ class Session(Generic[S]):
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:
-            point = explaining.played_point(learner, before, seen, x)
+            point = explanation.played_point(learner, before, seen, x)
         events.append(Observe(arrival, is_committed))
         with few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
@@ -1064,14 +1100,11 @@ class Session(Generic[S]):
             raise errors.InvalidInput(
                 f"Round {number} was not decided yet: call play(round={number}) first."
             )
-        was = self._keeper.content_of(number)
-        if was is None or was == EXPIRED or not content:
-            why = "" if was == EXPIRED else ", and its content is not remembered"
-            raise errors.OtherContent(
-                f"Round {number} {self._over(number)}{why}: nothing was learned."
-            )
-        if was != content:
-            raise errors.OtherContent(
-                f"Round {number} was observed already with other content, which is kept: nothing "
-                "was learned."
-            )
+        was, why = self._keeper.content_of(number), " with other content, which is kept"
+        if was == EXPIRED:
+            why = ""
+        elif was is None or not content:
+            why = ", and its content is not remembered"
+        elif was == content:
+            return
+        raise errors.OtherContent(f"Round {number} {self._over(number)}{why}: nothing was learned.")

@@ -100,3 +100,11 @@ def test_every_library_that_is_asked_for_has_its_licence_listed():
         assert by == ", ".join(f"`{extra}`" if extra else "always" for extra in every[name])
         assert licence
         assert licence != "see its own files", name
+
+
+def test_workflows_name_actions_by_commit():
+    """A tag may be moved to other code, a commit may not."""
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    uses = re.findall(r"uses: (\S+)@(\S+)", text)
+    assert uses
+    assert [action for action, version in uses if not re.fullmatch(r"[0-9a-f]{40}", version)] == []

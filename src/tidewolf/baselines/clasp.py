@@ -19,12 +19,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.baselines.warm_up import SetToSolveOn
 from tidewolf.core import arrays, errors, piecewise, settings
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.types import Array
 from tidewolf.hindsight import best_point, task
 from tidewolf.methods.base import Bound, Learner, Record
+from tidewolf.methods.settings import HardSet
 from tidewolf.methods.steps.slopes import tangent_part
 from tidewolf.sets import base, highs
 
@@ -34,8 +34,7 @@ ACCURACY = 1e-10
 class State(NamedTuple):
     t: int
     x: Array
-    slope: float = 0.0
-    """G_f"""
+    slope: float = 0.0  # G_f
     calls: int = 0
     distance: float = 0.0
 
@@ -70,7 +69,7 @@ class CLASP(Learner[State]):
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: Annotated[base.ConvexSet, SetToSolveOn()]
+    K: Annotated[base.ConvexSet, HardSet(require=best_point.BestPoint)]
     horizon: Annotated[int | None, settings.Count()] = None
     beta: Annotated[float, settings.Number(above=0.0, most=1.0)] = 0.5
 

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated
 
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.methods import clock, settings
 from tidewolf.sets.base import ConvexSet
 
-
-@dataclass(frozen=True)
-class SetToProjectOn(settings.HardSet):
-    def require(self, K: Any, owner: str) -> None:
-        ExactProjection(K)
-
-
-ProjectableK = Annotated[ConvexSet, SetToProjectOn()]
+ProjectableK = Annotated[ConvexSet, settings.HardSet(require=lambda K, _: ExactProjection(K))]
 
 
 class ProjectsExactly(clock.Clocked[clock.S]):

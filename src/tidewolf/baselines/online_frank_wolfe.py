@@ -45,15 +45,11 @@ from tidewolf.projection.one_shot import frank_wolfe_gap
 
 
 class Leader(NamedTuple):
-    first: Array
-    """x_1"""
-    total: Array
-    """sum of the gradients"""
-    largest: float = 0.0
-    """G"""
+    first: Array  # x_1
+    total: Array  # sum of the gradients
+    largest: float = 0.0  # G
     rounds: int = 0
-    regret_bound: float = 0.0
-    """B"""
+    regret_bound: float = 0.0  # B
     warm: Array | None = None
 
     @classmethod
@@ -100,8 +96,7 @@ class State(NamedTuple):
     epoch: clock.Epoch
     slopes: Slopes
     leader: Leader
-    paid: float = 0.0
-    """sum_t w_t g_t^+(x_t)"""
+    paid: float = 0.0  # sum_t w_t g_t^+(x_t)
     calls: int = 0
     distance: float = 0.0
     pending: tuple[late.Deferred, ...] = ()
@@ -183,9 +178,6 @@ class OnlineFrankWolfe(clock.Cautious[State], clock.EveryRound[State]):
 
     def limit_price(self, state: State) -> float:
         return THETA * self.caution * state.slopes.ratio
-
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
 
     def notes(self, state: State) -> tuple[str, ...]:
         blind = () if self.caution else ("It does not look at the limits.",)

@@ -11,7 +11,7 @@ k = caution/10: after the same violations the weight of constraints against loss
 to caution, as with V = T^{-p}/caution in the learners with Lyapunov weights, and the default is k =
 1, for which theory has its best constants. G_f and G_g are given, or the largest slopes so far.
 
-Budgets are priced by dual ascent as well (methods/steps/budgets.py).
+Budgets are priced by dual ascent as well (methods/budget.py).
 
 Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, which holds for
 every k; a G_f that grows costs (G_f' - G_f) D^2/(2 eta R) more.
@@ -29,8 +29,8 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods import base, clock, late
+from tidewolf.methods.budget import BudgetSums, priced_spend
 from tidewolf.methods.settings import DEFAULT_CAUTION
-from tidewolf.methods.steps.budgets import BudgetSums, priced
 from tidewolf.methods.steps.saddle import SaddleSteps, SaddleSums, Units, damping, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 from tidewolf.sets.base import ConvexSet
@@ -41,8 +41,8 @@ class State(NamedTuple):
     x: Array
     epoch: clock.Epoch
     slopes: Slopes
+    # of this epoch, but for its regret bound, which is one since the first round
     saddle: SaddleSums = SaddleSums()
-    """of this epoch, but for its regret bound, which is one since the first round"""
     calls: int = 0
     distance: float = 0.0
     pending: tuple[late.Deferred, ...] = ()
@@ -99,7 +99,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.E
         return State(0, self.K.center, self.first_epoch(), self.given_slopes.initial)
 
     def taken(self, state: State, feedback: FirstOrder) -> State:
-        budgets, feedback = priced(self.K, state.budgets, feedback, state.x, self.caution)
+        budgets, feedback = priced_spend(self.K, state.budgets, feedback, state.x, self.caution)
         return super().taken(state._replace(budgets=budgets), feedback)
 
     def step(self, state: State, block: FirstOrder) -> State:
@@ -132,9 +132,6 @@ class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.E
 
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * state.slopes.ratio
-
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:

@@ -28,14 +28,7 @@ from tidewolf.core import arrays, errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
 from tidewolf.methods import base, clock, settings
-from tidewolf.methods.steps.drift import (
-    DriftBlock,
-    Tally,
-    bound,
-    bound_between,
-    drift,
-    require_whole_functions,
-)
+from tidewolf.methods.steps import drift
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.sets.base import ConvexSet
@@ -46,7 +39,7 @@ class State(NamedTuple):
     x: Array
     epoch: clock.Epoch
     slopes: Slopes
-    tally: Tally = Tally()
+    tally: drift.Tally = drift.Tally()
     calls: int = 0
     distance: float = 0.0
 
@@ -104,7 +97,7 @@ class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
 
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
-        require_whole_functions(feedback, self.K, 1, "ProximalPenalty")
+        drift.require_whole_functions(feedback, self.K, 1, "ProximalPenalty")
         return self.finish_block(state._replace(t=state.t + 1), feedback)
 
     def step(self, state: State, block: FullInformation) -> State:
@@ -130,22 +123,19 @@ class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
         size = self.caution / settings.DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
         broken = slope_g if limit > 0.0 else 0.0
-        whole = DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
+        whole = drift.DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
-        z, tally = drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
+        z, tally = drift.drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
         return state._replace(x=arrays.frozen(self.exact_projection(z)), slopes=slopes, tally=tally)
 
     def bound(self, record: base.Record) -> base.Bound:
-        return bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
+        return drift.bound(record.final_state.tally, record.final_state.t, (0.0, 0.0))
 
     def measures(self, state: State) -> tuple[float, ...]:
         return state.tally
 
     def bound_between(self, record: base.Record, start: int, stop: int) -> base.Bound:
-        return bound_between(record, start, stop, (0.0, 0.0))
-
-    def slopes(self, state: State) -> Slopes:
-        return state.slopes
+        return drift.bound_between(record, start, stop, (0.0, 0.0))
 
     @classmethod
     def examples(cls, K: Any, horizon: int) -> Sequence[base.Learner[Any]]:

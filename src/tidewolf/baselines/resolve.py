@@ -34,11 +34,9 @@ class State(NamedTuple):
     x: Array
     advice: resolve.ResolveState
     calls: int = 0
-    solves: int = 0
-    """linear programs solved so far"""
+    solves: int = 0  # linear programs solved so far
     distance: float = 0.0
-    own: Array | None = None
-    """what it would play if no entries were out in the coming round"""
+    own: Array | None = None  # what it would play if no entries were out in the coming round
     pending: tuple[Deferred, ...] = ()
     lost: int = 0
     overrides: Overrides = Overrides()
@@ -113,7 +111,6 @@ class Resolve(KeepsPending[State]):
         return state if out is None or state.x is before.x else state._replace(own=before.x)
 
     def _with_all(self, state: State) -> State:
-        """The state as though nothing were out."""
         return state if state.own is None else state._replace(x=state.own, own=None)
 
     def defer(self, state: State) -> State:

@@ -28,8 +28,7 @@ class State(NamedTuple):
     t: int
     x: Array
     dual: DualState
-    square_sum: float = 0.0
-    """sum |g|^2, in units of 2^exponent of the dual state"""
+    square_sum: float = 0.0  # sum |g|^2, in units of 2^exponent of the dual state
     calls: int = 0
     distance: float = 0.0
     pending: tuple[late.Deferred, ...] = ()

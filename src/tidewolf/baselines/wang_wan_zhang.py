@@ -31,10 +31,8 @@ class State(NamedTuple):
     t: int
     x: Array
     epoch: clock.Epoch
-    dual: DualState
-    """since the last restart"""
-    leader: Leader
-    """in units of 2^exponent of the dual state"""
+    dual: DualState  # since the last restart
+    leader: Leader  # in units of 2^exponent of the dual state
     calls: int = 0
     distance: float = 0.0
     pending: tuple[late.Deferred, ...] = ()

@@ -25,23 +25,15 @@ from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.methods.steps.limits import Limits
 from tidewolf.sets.base import ConvexSet
 
-SHARE = 20
-"""A window is this part of the horizon."""
+SHARE = 20  # A window is this part of the horizon.
+# How many rounds are taken at once when nothing changes any more; some number must be said.
 _AHEAD = 256
-"""How many rounds are taken at once when nothing changes any more; some number must be said."""
-
-
-@dataclass(frozen=True)
-class SetToSolveOn(settings.HardSet):
-    def require(self, K: Any, owner: str) -> None:
-        BestPoint(K, owner)
 
 
 class State(NamedTuple):
     t: int
     x: Array
-    losses: Limits
-    """Those of the window, and `limits` too, until it ends."""
+    losses: Limits  # Those of the window, and `limits` too, until it ends.
     limits: Limits
     calls: int = 0
     distance: float = 0.0
@@ -78,7 +70,7 @@ class WarmUp(Learner[State]):
     state_type: ClassVar = State
     anytime: ClassVar = True
 
-    K: Annotated[ConvexSet, SetToSolveOn()]
+    K: Annotated[ConvexSet, settings.HardSet(require=BestPoint)]
     horizon: Annotated[int | None, Count()] = None
     window: Annotated[int | None, Count()] = None
 

@@ -21,18 +21,16 @@ from typer.main import get_command
 
 from tidewolf import __version__
 from tidewolf.cli import commands, screen
-from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, flag, opt
-from tidewolf.core import checkpoint
+from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
+from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
-from tidewolf.core.jit import LOGGER
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Entry
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
     from tidewolf.experiments.jobs import Job
-    from tidewolf.problems import Problem
 
 N = TypeVar("N", int, float)
 # click's own, or that of the click inside typer: it depends on typer's version
@@ -49,12 +47,12 @@ def _command() -> Any:
 
 def invoke(arguments: Sequence[str]) -> int:
     """Run one command line; every error meant for the user becomes one line on stderr."""
-    words, level, code = list(arguments) or ["--help"], LOGGER.level, 2
+    words, level, code = list(arguments) or ["--help"], jit.LOGGER.level, 2
     try:
         with warnings.catch_warnings():
             warnings.showwarning = partial(_show_warning, warnings.showwarning)
             if "--quiet" in words or "-q" in words:  # no notices such as that of compiling
-                LOGGER.setLevel(logging.WARNING)
+                jit.LOGGER.setLevel(logging.WARNING)
             found = _command().main(args=words, prog_name="tidewolf", standalone_mode=False)
         return found if isinstance(found, int) else 0
     except (typer.Abort, KeyboardInterrupt):
@@ -72,7 +70,7 @@ def invoke(arguments: Sequence[str]) -> int:
             raise
         message = f"{error.filename} cannot be used: {error.strerror}."
     finally:
-        LOGGER.setLevel(level)
+        jit.LOGGER.setLevel(level)
     sys.stderr.write(f"{message}\n")
     return code
 
@@ -91,28 +89,20 @@ _INCUMBENT = (
     "The decisions of these rounds, a table like decisions.csv: what would have been saved? On "
     "flows they are shares, not volumes."
 )
-_DECISIONS = (
-    "Which files of decisions DIR gets; parquet by default, and csv too up to a million cells."
-)
+_DECISIONS = "Which files of decisions DIR gets; parquet, and csv too up to a million cells."
 
 
 def run_command(
     experiment: screen.ExperimentName,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     learner: LearnerNames = None,
-    caution: Annotated[
-        str | None, opt("C,...", "The weight of limits against losses; several run side by side.")
-    ] = None,
+    caution: Annotated[str | None, opt("C,...", "The weight of limits, one run for each.")] = None,
     seed: Annotated[int | None, opt("S", "The random seed; 0 by default.")] = None,
-    out: Annotated[
-        Path | None, opt("DIR", "The run folder; by default out, or the next free out-2, ...")
-    ] = None,
+    out: Annotated[Path | None, opt("DIR", "The run folder; out, out-2, ... by default.")] = None,
     force: Annotated[bool, flag("Overwrite the run in DIR.", "--force")] = False,
     decisions: Annotated[str | None, opt("none|csv|parquet|both", _DECISIONS)] = None,
     incumbent: Annotated[Path | None, opt("FILE", _INCUMBENT)] = None,
-    dry_run: Annotated[
-        bool, flag("Show what would be played, how long, and what would be written.", "--dry-run")
-    ] = False,
+    dry_run: Annotated[bool, flag("Show what would be played and written.", "--dry-run")] = False,
     as_json: AsJson = False,
     verbose: screen.Verbose = False,
     quiet: Quiet = False,
@@ -167,12 +157,11 @@ def run_command(
             return
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, "run", again=True):
-            created = RunFolder.create(folder, resolved, force=force)
-            _play(created, problem, as_json, quiet, verbose)
+            _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet, verbose)
 
 
 def resume(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run.")],
+    directory: Annotated[Path, arg("DIR", "The folder of a run.")],
     as_json: AsJson = False,
     verbose: screen.Verbose = False,
     quiet: Quiet = False,
@@ -195,10 +184,8 @@ def resume(
 
 
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a complete run.")],
-    figures: Annotated[
-        bool, flag("Also write every figure as PNG and SVG, in DIR/figures.", "--figures")
-    ] = False,
+    directory: Annotated[Path, arg("DIR", "The folder of a complete run.")],
+    figures: Annotated[bool, flag("Also write DIR/figures, as PNG and SVG.", "--figures")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the report page of a run again, from the record in its folder (report.json): the
@@ -229,18 +216,15 @@ def report(
                 typer.echo(f"figures: {to}")
 
 
+_BEGIN = (
+    "The built-in problem to begin with, or network: links, costs and capacities of your own. By "
+    "default routing, or network for the name network."
+)
+
+
 def new(
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="The experiment's name; NAME.toml is written.")
-    ] = "experiment",
-    problem: Annotated[
-        str | None,
-        opt(
-            "PROBLEM",
-            "The built-in problem to begin with, or network: links, costs and capacities of your "
-            "own. By default routing, or network for the name network.",
-        ),
-    ] = None,
+    name: Annotated[str, arg("[NAME]", "The name; NAME.toml is written.")] = "experiment",
+    problem: Annotated[str | None, opt("PROBLEM", _BEGIN)] = None,
     force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -276,14 +260,10 @@ def _write(files: dict[Path, bytes], force: bool) -> None:
 
 
 def import_command(
-    kind: Annotated[str, typer.Argument(metavar="te", help="What FOLDER is: traffic engineering.")],
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of one network.")],
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="NAME.toml is written; as FOLDER.")
-    ] = None,
-    relative: Annotated[
-        bool, flag("Divide demands by the optimum of their round: a loss of 1 is optimal.")
-    ] = False,
+    kind: Annotated[str, arg("te", "What FOLDER is: traffic engineering.")],
+    folder: Annotated[Path, arg("FOLDER", "The folder of one network.")],
+    name: Annotated[str | None, arg("[NAME]", "NAME.toml is written; as FOLDER.")] = None,
+    relative: Annotated[bool, flag("Divide demands by the optimum of their round.")] = False,
     force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
 ) -> None:
     """Write an experiment file for a folder of a public traffic-engineering repository.
@@ -298,7 +278,7 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    from tidewolf.experiments.te_folders import TrafficFolder
+    from tidewolf.experiments.templates import TrafficFolder
 
     if kind != "te":
         raise InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
@@ -352,9 +332,7 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(
-    folder: RunFolder, first: Problem | None, as_json: bool, quiet: bool, verbose: bool
-) -> None:
+def _play(folder: RunFolder, first: Any, as_json: bool, quiet: bool, verbose: bool) -> None:
     from tidewolf import report as report_pages
 
     experiment = folder.experiment
@@ -416,13 +394,9 @@ def compare_command(
     experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
-    cautions: Annotated[
-        str | None, opt("C,...", "The values of caution; 0.1,0.3,... to 100 by default.")
-    ] = None,
+    cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
     headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
-    budgets: Annotated[
-        str | None, opt("B,...", "Oracle calls per round; each learner's own by default.")
-    ] = None,
+    budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
     dask: screen.Dask = None,
@@ -513,10 +487,7 @@ def sweep_command(
     learner: LearnerNames = None,
     horizons: Annotated[str | None, opt("N,...", "How many rounds; all by default.")] = None,
     seeds: screen.Seeds = None,
-    knob: Annotated[
-        list[str] | None,
-        opt("NAME=V,...", "Values of a setting of learners; repeat it for another."),
-    ] = None,
+    knob: Annotated[list[str] | None, opt("NAME=V,...", "Values of a setting; repeatable.")] = None,
     jobs: screen.Jobs = None,
     dask: screen.Dask = None,
     out: Annotated[Path | None, opt("DIR", "The folder; out/sweep by default.")] = None,
@@ -609,9 +580,7 @@ def doctor_command(as_json: AsJson = False) -> None:
 
 
 def list_command(
-    name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Show the settings of this one.")
-    ] = None,
+    name: Annotated[str | None, arg("[NAME]", "Show the settings of this one.")] = None,
 ) -> None:
     """List problems, learners, baselines, networks, sets and functions; or the settings of one.
 

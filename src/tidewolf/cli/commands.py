@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from tidewolf.cli import screen
-from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, flag, opt, stoppable
+from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, arg, flag, opt, stoppable
 from tidewolf.core import arguments, arrays, checkpoint, errors
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
 
@@ -50,14 +50,10 @@ _LEAST_SHOWN = 5e-5
 
 
 def live_command(
-    experiment: Annotated[
-        Path, typer.Argument(metavar="FILE", help="An experiment file (`tidewolf new network`).")
-    ],
+    experiment: Annotated[Path, arg("FILE", "An experiment file (`tidewolf new network`).")],
     db: Annotated[Path, opt("DB", "The file that keeps everything, such as routing.db.", "--db")],
     once: Annotated[bool, flag("Print the next decision and stop.", "--once")] = False,
-    follow: Annotated[
-        bool, flag("Take the rows of the file's own tables, as they grow.", "--follow")
-    ] = False,
+    follow: Annotated[bool, flag("Take the rows of the file's tables.", "--follow")] = False,
     every: Annotated[float, opt("SECONDS", "How often --follow reads the tables.")] = 1.0,
     as_json: Annotated[bool, flag("Print lines of JSON, also on a terminal.", "--json")] = False,
 ) -> None:
@@ -96,7 +92,7 @@ def live_command(
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
             with suppress(Stopped):
                 if follow:
-                    _follow(runner, out, reader, every, once, stop)
+                    _follow(runner, out, every, once, stop)
                 elif not once:
                     _answer_lines(runner, out, stop)
             if once:
@@ -149,19 +145,18 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
             out.refusal(str(error), number)
 
 
-def _follow(
-    runner: LiveRunner, out: _Screen, reader: RoundReader, every: float, once: bool, stop: Stop
-) -> None:
+def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
     from tidewolf.experiments import Tables
     from tidewolf.experiments.building import TABLES
     from tidewolf.live import Follower
 
-    stream = reader.experiment.stream
+    experiment = runner.reader.experiment
+    stream = experiment.stream
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
         raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
     paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
-    follower = Follower(paths, reader.experiment.files, stream.gaps)
+    follower = Follower(paths, experiment.files, stream.gaps)
     while not stop():
         for grown in follower.poll():
             before = runner.rounds
@@ -225,9 +220,7 @@ _HORIZON = 60
 
 
 def check_command(
-    name: Annotated[
-        str, typer.Argument(metavar="MODULE:NAME", help="A class or an instance of your own.")
-    ],
+    name: Annotated[str, arg("MODULE:NAME", "A class or an instance of your own.")],
     seed: Annotated[int, opt("S", "The random seed.")] = 0,
     checks: Annotated[bool, flag("Also name every check that passes.", "--checks")] = False,
     as_json: AsJson = False,
@@ -356,14 +349,9 @@ def _check_function(f: Any, *, seed: int, on_pass: Callable[[str], None]) -> Non
 
 
 def paper_command(
-    set_name: Annotated[
-        str | None,
-        opt("FILE:NAME", "A set of your own, such as mine.py:K; by default Simplex(6).", "--set"),
-    ] = None,
+    set_name: Annotated[str | None, opt("FILE:NAME", "A set; else Simplex(6).", "--set")] = None,
     fast: Annotated[bool, flag("Fewer rounds and seeds: under a minute.", "--fast")] = False,
-    full: Annotated[
-        bool, flag("Add the run with the printed constants at T = 10,000,000.", "--full")
-    ] = False,
+    full: Annotated[bool, flag("Add T = 10,000,000 with the printed constants.", "--full")] = False,
     out: Annotated[Path, opt("DIR", "The folder of the page.")] = Path("out/paper"),
     quiet: Quiet = False,
 ) -> None:
@@ -408,9 +396,7 @@ Data: TypeAlias = Annotated[Path | None, opt("DIR", "The folder of the sessions.
 DatabaseUrl: TypeAlias = Annotated[
     str | None, opt("URL", "Or their database: postgresql://..., for many servers.", "--database")
 ]
-Names: TypeAlias = Annotated[
-    list[str] | None, opt("NAME", "This session only; repeat it for several.", "--session")
-]
+Names: TypeAlias = Annotated[list[str] | None, opt("NAME", "These sessions only.", "--session")]
 
 
 def serve_command(
@@ -418,26 +404,16 @@ def serve_command(
     database: DatabaseUrl = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
-    token_file: Annotated[
-        Path | None, opt("FILE", "The tokens that give access, one per line.")
-    ] = None,
-    insecure: Annotated[
-        bool, flag("Give access without a token, also to other machines.", "--insecure")
-    ] = False,
-    commit_within: Annotated[
-        float, opt("SECONDS", "How long observations wait to be committed together.")
-    ] = 0.01,
-    takeover_after: Annotated[
-        float, opt("SECONDS", "When another server may take the sessions of this one, if it hangs.")
-    ] = 10.0,
+    token_file: Annotated[Path | None, opt("FILE", "Tokens that give access, one a line.")] = None,
+    insecure: Annotated[bool, flag("Give every machine access, no token.", "--insecure")] = False,
+    commit_within: Annotated[float, opt("SECONDS", "How long commits wait for others.")] = 0.01,
+    takeover_after: Annotated[float, opt("SECONDS", "When others take over, if it hangs.")] = 10.0,
     max_sessions: Annotated[int, opt("N", "Sessions, at most.")] = 10_000,
     max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.")] = 4 << 20,
     body_seconds: Annotated[float, opt("SECONDS", "How long a body may take to arrive.")] = 10.0,
     max_waiting: Annotated[int, opt("N", "Requests under way, at most.")] = 256,
     rate: Annotated[float | None, opt("N", "Requests per second and token.")] = None,
-    observation_rate: Annotated[
-        float | None, opt("N", "Observations per second and token.")
-    ] = None,
+    observation_rate: Annotated[float | None, opt("N", "Observations a second and token.")] = None,
     token_sessions: Annotated[int | None, opt("N", "Sessions per token.")] = None,
     log: Annotated[bool, flag("Write a line of JSON per request to stderr.", "--log")] = False,
 ) -> None:
@@ -467,13 +443,13 @@ def serve_command(
         if not 1 <= number < math.inf:
             raise InvalidInput(f"{option} is a number of at least 1, not {number:g}.")
 
-    from tidewolf.service.server import Settings, serve
+    from tidewolf.service.server import serve
 
-    serve(Settings(where=where, **given))
+    serve(where, **given)
 
 
 def backup_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The copy.")],
+    file: Annotated[Path, arg("FILE", "The copy.")],
     data: Data = None,
     database: DatabaseUrl = None,
     session: Names = None,
@@ -507,7 +483,7 @@ def backup_command(
 
 
 def restore_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of `tidewolf backup`.")],
+    file: Annotated[Path, arg("FILE", "A file of `tidewolf backup`.")],
     data: Data = None,
     database: DatabaseUrl = None,
     session: Names = None,

@@ -30,8 +30,7 @@ from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.frontier import Point
+    from tidewolf.evaluation.comparison import Comparison, Point
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.evaluation.run import Run
     from tidewolf.experiments.jobs import Stage
@@ -44,6 +43,10 @@ _UNITS = (
     "Lower is better in every column. Losses and violations are in the units of the problem; churn "
     "is half of what all entries changed by from one round to the next."
 )
+
+
+def arg(metavar: str, help: str, **how: Any) -> Any:
+    return typer.Argument(metavar=metavar, help=help, **how)
 
 
 def opt(metavar: str, help: str, *names: str) -> Any:
@@ -64,25 +67,20 @@ def _experiments(incomplete: str) -> list[str]:
 def _learners(incomplete: str) -> list[str]:
     from tidewolf import baselines, learners
 
-    names = (*learners.every(), *baselines.every())
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in (*learners.every(), *baselines.every()) if name.startswith(incomplete)]
 
 
 ExperimentName: TypeAlias = Annotated[
     str,
-    typer.Argument(
-        metavar="EXPERIMENT",
-        help="A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
+    arg(
+        "EXPERIMENT",
+        "A built-in problem (`tidewolf list`) or a TOML file (`tidewolf new`).",
         autocompletion=_experiments,
     ),
 ]
+_SEVERAL = "Built-in problems or TOML files; routing by default."
 ExperimentNames: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[EXPERIMENT]...",
-        help="Built-in problems or TOML files; routing by default.",
-        autocompletion=_experiments,
-    ),
+    list[str] | None, arg("[EXPERIMENT]...", _SEVERAL, autocompletion=_experiments)
 ]
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
@@ -103,9 +101,7 @@ Dask: TypeAlias = Annotated[
 ]
 AsJson: TypeAlias = Annotated[bool, flag("Print the results as JSON, and nothing else.", "--json")]
 Quiet: TypeAlias = Annotated[bool, flag("Print no progress and no results.", "--quiet", "-q")]
-Verbose: TypeAlias = Annotated[
-    bool, flag("Also print notes on the problem and on each learner.", "--verbose", "-v")
-]
+Verbose: TypeAlias = Annotated[bool, flag("Also print notes.", "--verbose", "-v")]
 
 
 class Stopped(Exception):

@@ -22,7 +22,7 @@ from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
-from tidewolf.core.sparse import csr_array
+from tidewolf.core.sparse import csr_array, row_norms
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -146,7 +146,8 @@ class Batch(Value, ABC):
     def slopes(self, x: Array) -> Floats:
         """The norm of each round's subgradient at x, for the choice that `subgradient` makes."""
         gradients = self.gradients(x)
-        return np.array([arrays.norm(gradients[t, ...]) for t in range(len(self))])
+        flat = (len(self), math.prod(self.shape))
+        return row_norms(namespace(gradients).reshape(gradients, flat))
 
     def gradients(self, x: Array) -> Array:
         """Each round's subgradient at x, for the choice that `subgradient` makes: shape
@@ -239,8 +240,7 @@ class Unlimited(Batch, piecewise.PiecewiseLinear):
     def values(self, x: Array) -> Array:
         return -arrays.ones(self.rounds, x)
 
-    def values_at(self, points: Array) -> Array:
-        return -arrays.ones(self.rounds, points)
+    values_at = values  # type: ignore[assignment]
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return 0.0 * x
@@ -320,6 +320,7 @@ class Stream(Value):
     array([0])
     """
 
+    # `time` as it was given, for people to know rounds by: datetime64 where it was dates
     losses: Batch
     constraints: Batch = None  # type: ignore[assignment]  # a batch once it is made
     seen: Bools | None = None
@@ -332,7 +333,6 @@ class Stream(Value):
     budgets: Mapping[str, Batch] | None = None
     forecast: Any = None
     stamps: NDArray | None = field(default=None, init=False)
-    """`time` as it was given, for people to know rounds by: datetime64 where it was dates"""
 
     def __post_init__(self) -> None:
         losses, found = self.losses, dict[str, Any]()
@@ -481,29 +481,28 @@ class Stream(Value):
         """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
         what arrives of rounds before them is not there.
         """
-        cut: dict[str, Any] = {"losses": self.losses[rounds]}
-        cut["constraints"] = self.constraints[rounds]
-        for name in ("seen", "time", "context", "played", "stamps", "unavailable"):
-            if (rows := getattr(self, name)) is not None:
-                cut[name] = rows[rounds] if isinstance(rows, tuple) else rows[rounds, ...]
+        cut = {name: _rounds_of(part, rounds) for name, part in self.__dict__.items()}
         if self.seen is not None and cut["seen"].all():
             cut["seen"] = None
         if self.unavailable is not None and not any(cut["unavailable"]):
             cut["unavailable"] = None
-        if self.advice is not None:
-            points = {name: points[rounds, ...] for name, points in self.advice.items()}
-            cut["advice"] = NamedPoints(points)
-        if self.budgets is not None:
-            parts = {name: batch[rounds] for name, batch in self.budgets.items()}
-            cut["budgets"] = NamedPoints(parts)
-        if self.forecast is not None:
-            cut["forecast"] = self.forecast._make(batch[rounds] for batch in self.forecast)
         if self.arrives is not None:
-            own, start = self.arrives[rounds], rounds.indices(len(self))[0]
+            own, start = cut["arrives"], rounds.indices(len(self))[0]
             cut["arrives"] = frozen(np.where(own == NEVER, NEVER, own - start))
         part = object.__new__(Stream)
-        part.__dict__.update({**self.__dict__, **cut})
+        part.__dict__.update(cut)
         return part
+
+
+def _rounds_of(part: Any, rounds: slice) -> Any:
+    """These rounds of what a stream holds: functions, rows, or several of them by name."""
+    if isinstance(part, NamedPoints):
+        return NamedPoints({name: _rounds_of(each, rounds) for name, each in part.items()})
+    if hasattr(part, "_make"):
+        return part._make(_rounds_of(each, rounds) for each in part)
+    if part is None or isinstance(part, Batch | tuple):
+        return None if part is None else part[rounds]
+    return part[rounds, ...]
 
 
 def _require_batch(batch: Any, name: str, losses: Batch) -> None:

@@ -166,6 +166,8 @@ class Arrival(NamedTuple):
     # None if the functions were not seen, or the decision was played; where it is there, what
     # is seen is of the decision
     instead: Instead | None = None
+    # what is remembered of costs after it, if some are not seen (methods/partly_seen.py)
+    costs: Any = None
 
     @property
     def of_decision(self) -> bool:

@@ -107,13 +107,20 @@ def times_of(x: Any, what: str) -> Any:
 
 
 def in_order(
-    x: Any, names: Sequence[str] | None, what: str, shape: tuple[int, ...], *, gaps: bool = False
+    x: Any,
+    names: Sequence[str] | None,
+    what: str,
+    shape: tuple[int, ...],
+    *,
+    gaps: bool = False,
+    partly: bool = False,
 ) -> Any:
     """Numbers that are given by name, {name: number} or a series with an index of names, as an
     array in the order of the entries of a point; anything else as it is.
 
     A series is taken by position where its index is 0, 1, ... or the entries have no names. With
-    `gaps` a number may be missing, as NaN or None; a name may not.
+    `gaps` a number may be missing, as NaN or None; a name may not. With `partly` names may be
+    missing, though not all: the array is NaN there.
     """
     if isinstance(x, Mapping):
         keys, given = list(x), list(x.values())
@@ -124,8 +131,12 @@ def in_order(
     else:
         return x
     expected = tuple(map(str, range(math.prod(shape)))) if names is None else names
-    order = match_names(_as_names(keys, expected), expected, what).tolist()
-    row = [_as_float(given[i], expected[j], what, gaps) for j, i in enumerate(order)]
+    needed = () if partly and keys else None
+    order = match_names(_as_names(keys, expected), expected, what, needed=needed).tolist()
+    row = [
+        math.nan if i < 0 else _as_float(given[i], expected[j], what, gaps)
+        for j, i in enumerate(order)
+    ]
     return np.array(row).reshape(shape)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import operator
 import sys
 import threading
 import time
@@ -131,7 +132,7 @@ class Indirect(Kernel[R]):
     """
 
     def __init__(self, result: type[R] | None, *examples: Any) -> None:
-        super().__init__(_call)
+        super().__init__(operator.call)  # the reference implementation
         self.result, self.examples = result, examples
         self._addresses: dict[Any, int] = {}
 
@@ -156,11 +157,6 @@ class Indirect(Kernel[R]):
 
             self._addresses[code] = address_of(code, self.result, self.examples)
         return self._addresses[code]
-
-
-def _call(function, *args):  # type: ignore[no-untyped-def]
-    """Reference implementation of a call by address."""
-    return function(*args)
 
 
 def kernel(plain: Callable[..., R]) -> Kernel[R]:
@@ -313,13 +309,11 @@ def _meaning(value: Any) -> str:
         return f"kernel {value.key}"
     if kind is tuple:
         return f"tuple {[_meaning(part) for part in value]}"
-    if value is None or kind in (bool, int, float, complex, str):
+    if value is None or kind in (bool, int, float, complex, str) or isinstance(value, np.dtype):
         return f"{kind.__name__} {value!r}"
     if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
         content = hashlib.sha256(value.tobytes()).hexdigest()
         return f"array {kind.__name__} {value.dtype} {value.shape} {content}"
-    if isinstance(value, np.dtype) and not value.hasobject:
-        return f"dtype {value!r}"
     if kind is FunctionType:
         return f"function {_code(value.__code__)}"
     module = value.__name__ if kind is ModuleType else getattr(value, "__module__", kind.__module__)

@@ -16,11 +16,11 @@ from tidewolf.core.vertices import Vertex
 class Answer(NamedTuple):
     """An oracle's answer to a direction."""
 
+    # <d, vertex> is at most this far above the minimum (0: exact).
     vertex: Vertex
     error: float = 0.0
-    """<d, vertex> is at most this far above the minimum (0: exact)."""
+    # What the next call at a nearby direction may start from; it belongs to the caller's state.
     warm: Array | None = None
-    """What the next call at a nearby direction may start from; it belongs to the caller's state."""
 
 
 @runtime_checkable

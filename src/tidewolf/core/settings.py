@@ -49,17 +49,19 @@ REQUIRED: Any = inspect.Parameter.empty
 class Check(ABC):
     """What a setting has to be: a text for readers and a test for values."""
 
+    # what the setting means, if no docstring says it
     sentence: str = ""
-    """what the setting means, if no docstring says it"""
+    # what it is measured in, such as "rounds"; empty for pure numbers
     unit: str = field(default="", kw_only=True)
-    """what it is measured in, such as "rounds"; empty for pure numbers"""
 
+    # what a file may write, such as "a whole number"
     words: ClassVar[str]
-    """what a file may write, such as "a whole number" """
+    # the key in files, if it is not the name of the setting
     key: ClassVar[str] = ""
-    """the key in files, if it is not the name of the setting"""
+    # what a file writes, if `read` is not defined: a value of this type,
     file_type: ClassVar[type] = object
-    """what a file writes, if `read` is not defined: a value of this type"""
+    # or a list of values of this type
+    item_type: ClassVar[type | None] = None
 
     @abstractmethod
     def __call__(self, value: Any, what: str) -> Any:
@@ -69,6 +71,8 @@ class Check(ABC):
         """What a file says, frozen; None if it is of another kind. The value is checked
         later.
         """
+        if self.item_type and type(value) is list:
+            return tuple(value) if all(type(item) is self.item_type for item in value) else None
         return value if type(value) is self.file_type else None
 
     def build(self, value: Any) -> Any:
@@ -159,30 +163,23 @@ class Names(Check):
     """What things are called, text each; empty where they have no names."""
 
     words: ClassVar[str] = "a list of names"
+    item_type: ClassVar[type | None] = str
 
     def __call__(self, value: Any, what: str) -> tuple[str, ...]:
         given = as_items(value, what, '["SEA > DEN"]')
         return tuple(as_text(name, f"Each of {what}") for name in given)
-
-    def read(self, value: Any) -> tuple[str, ...] | None:
-        named = isinstance(value, list) and all(type(name) is str for name in value)
-        return tuple(value) if named else None
 
 
 class Size(Check):
     """The number of entries of a point, or its shape."""
 
     words: ClassVar[str] = "a whole number or a list of whole numbers"
+    file_type: ClassVar[type] = int
+    item_type: ClassVar[type | None] = int
 
     def __call__(self, value: Any, what: str) -> int | Shape:
         shape = as_shape(value if isinstance(value, tuple | list) else (value,), what)
         return shape[0] if len(shape) == 1 else shape
-
-    def read(self, value: Any) -> int | Shape | None:
-        if type(value) is int:
-            return value
-        whole = isinstance(value, list) and value and all(type(side) is int for side in value)
-        return tuple(value) if whole else None
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,15 @@ from __future__ import annotations
 import base64
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tidewolf.core import arrays, settings, sparse
 from tidewolf.core.errors import NotSupported, TidewolfError
-from tidewolf.core.types import NDArray
 
 # The version of `identity`; another one gives other digests, and old files are refused.
 IDENTITY = 3
@@ -27,7 +26,6 @@ IDENTITY = 3
 _FORGIVEN = 1e-9
 _SUMS = 256
 _LABEL = object()
-_Part: TypeAlias = bytes | float | NDArray
 
 
 class Value:
@@ -124,11 +122,8 @@ def identity(value: object) -> str:
         If it holds something without content to compare, such as a function of Python.
     """
     digest = hashlib.sha256()
-
-    def add(part: Any) -> None:
+    for part in _parts(value):
         digest.update(f"float:{part!r};".encode() if isinstance(part, float) else part)
-
-    _give_parts(value, add)
     return f"{IDENTITY}:{digest.hexdigest()[:32]}"
 
 
@@ -147,9 +142,7 @@ def fingerprint(value: object) -> str:
     single u_i that differs by more than twice the tolerance is always noticed, as w_i >= 1/2.
     """
     exact, terms, rounding = hashlib.sha256(), [np.zeros(0)], _FORGIVEN
-    parts: list[_Part] = []
-    _give_parts(value, parts.append)
-    for part in parts:
+    for part in _parts(value):
         if isinstance(part, float):
             exact.update(b"float:")
             part = np.array([part])
@@ -183,38 +176,38 @@ def is_same(one: str, other: str) -> bool:
     return bool((np.abs(sums[0] - sums[1]) <= float(mine[2])).all())
 
 
-def _give_parts(value: Any, take: Callable[[_Part], None]) -> None:
+def _parts(value: Any) -> Iterator[Any]:
     """What a value is, in parts: kinds, names and exact settings as bytes, numbers as they are."""
     if isinstance(value, Value):
         kind, given = type(value), _given_settings(value)
         kind_name = kind.__dict__.get("kind_name") or kind.__name__.lstrip("_")
-        take(f"{kind_name} {len(given)}:".encode())
+        yield f"{kind_name} {len(given)}:".encode()
         for name, part in given.items():
-            take(f"{name}=".encode())
-            _give_parts(part, take)
+            yield f"{name}=".encode()
+            yield from _parts(part)
     elif isinstance(value, np.generic):
-        _give_parts(value.item(), take)
+        yield from _parts(value.item())
     elif isinstance(value, float):
-        take(value + 0.0)  # -0.0 equals 0.0
+        yield value + 0.0  # -0.0 equals 0.0
     elif value is None or isinstance(value, bool | int | str):
-        take(f"{type(value).__name__}:{value!r};".encode())
+        yield f"{type(value).__name__}:{value!r};".encode()
     elif isinstance(value, tuple | list):
-        take(f"sequence {len(value)}:".encode())
+        yield f"sequence {len(value)}:".encode()
         for item in value:
-            _give_parts(item, take)
+            yield from _parts(item)
     elif isinstance(value, Mapping) and type(value) is not dict:  # a dict may change
-        take(f"mapping {len(value)}:".encode())
+        yield f"mapping {len(value)}:".encode()
         for name in sorted(value):
-            _give_parts(name, take)
-            _give_parts(value[name], take)
+            yield from _parts(name)
+            yield from _parts(value[name])
     elif arrays.is_array(value):
         array = np.ascontiguousarray(arrays.to_numpy(value))
-        take(f"array {array.dtype.str} {array.shape}:".encode())
-        take(np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array))
+        yield f"array {array.dtype.str} {array.shape}:".encode()
+        yield np.atleast_1d(array + 0.0 if array.dtype.kind == "f" else array)
     elif sparse.is_sparse(value):
-        take(f"sparse {value.shape}:".encode())
+        yield f"sparse {value.shape}:".encode()
         for part in (value.data, value.indices.astype(np.int64), value.indptr.astype(np.int64)):
-            _give_parts(part, take)
+            yield from _parts(part)
     else:
         able = "numbers, text, arrays, and values made of them"
         raise NotSupported(f"A {type(value).__name__} has no identity to compare by: use {able}.")

@@ -243,12 +243,10 @@ class DenseAtoms(Atoms):
         same = namespace(away).all(self.matrix[:count, :] == away, axis=1)
         return next(iter(np.flatnonzero(to_numpy(same)).tolist()), None)
 
-    def _key(self, vertex: Vertex) -> bytes:
-        assert isinstance(vertex, Dense)
+    def _key(self, vertex: Dense) -> bytes:  # type: ignore[override]
         return vertex.key() if type(vertex.point) is np.ndarray else b""  # stays on its device
 
-    def _store(self, vertex: Vertex, row: int) -> Floats:
-        assert isinstance(vertex, Dense)
+    def _store(self, vertex: Dense, row: int) -> Floats:  # type: ignore[override]
         xp, entries = namespace(vertex.point), flat(vertex.point)
         if self.matrix is None:
             self.origin = entries
@@ -419,8 +417,7 @@ class SparseAtoms(Atoms):
         if entries > len(self.indices):
             self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
 
-    def _append(self, vertex: Vertex) -> None:
-        assert isinstance(vertex, Sparse)
+    def _append(self, vertex: Sparse) -> None:  # type: ignore[override]
         row, self.shape = self.filled, vertex.shape
         begin = int(self.starts[row])
         end = begin + len(vertex.indices)
@@ -598,8 +595,7 @@ class FactorAtoms(Atoms):
         self.ridges: list[float] = []
         self.traces: list[float] = []
 
-    def _store(self, vertex: Vertex, row: int) -> Floats:
-        assert isinstance(vertex, Factored)
+    def _store(self, vertex: Factored, row: int) -> Floats:  # type: ignore[override]
         start, count = self.ends[-1], int(vertex.factors[0].shape[0])
         held = self.factors or [rows[:0, :] for rows in vertex.factors]
         self.factors = [
@@ -806,8 +802,7 @@ class CompoundAtoms(Atoms):
         super().__init__()
         self.form, self.inside = form, [vertex.table() for vertex in form.vertices]
 
-    def _store(self, vertex: Vertex, row: int) -> Floats:
-        assert isinstance(vertex, Compound)
+    def _store(self, vertex: Compound, row: int) -> Floats:  # type: ignore[override]
         for table, part in zip(self.inside, vertex.vertices, strict=True):
             table._append(part)
         products = [table.gram[row, : row + 1] for table in self.inside]
@@ -866,8 +861,7 @@ class PlacedAtoms(Atoms):
     def _empty(self) -> Atoms:
         return PlacedAtoms(self.home)
 
-    def _store(self, vertex: Vertex, row: int) -> Floats:
-        assert isinstance(vertex, Sparse)
+    def _store(self, vertex: Sparse, row: int) -> Floats:  # type: ignore[override]
         count, size = len(vertex.indices), math.prod(vertex.shape)
         point = zeros((size,), self.home)
         point[placed(vertex.indices.astype(np.int64), self.home)] = like(vertex.values, self.home)

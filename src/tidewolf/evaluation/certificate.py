@@ -53,21 +53,20 @@ from tidewolf.sets.base import membership_tolerance
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
+# How many updates at most are checked against the oracle.
 SAMPLE = 64
-"""How many updates at most are checked against the oracle."""
+# How many entries of points the sample may hold, in sets so large that this makes it smaller; 4
+# updates are always in it.
 _NUMBERS = 1 << 21
-"""How many entries of points the sample may hold, in sets so large that this makes it smaller; 4
-updates are always in it.
-"""
+# By which share of a guarantee a measured bound may be above it.
 _ROUNDING = 1e-9
-"""By which share of a guarantee a measured bound may be above it."""
 _LAWS = {
     "distances": "|x - y| is what the learner says it is",
     "tolerance": "|x - y| is within tolerance while oracle calls are left",
     "center": "projecting brings y no farther from the center",
 }
+# Totals of T rounds are off by at most this many eps of what was added up.
 SUMS = 1e3
-"""Totals of T rounds are off by at most this many eps of what was added up."""
 
 UNSEEN = "Bounds are for rounds that the learner observes; it did not observe all of them."
 IN_ORDER = (
@@ -81,11 +80,8 @@ BY_GRADIENTS = (
 
 
 def untold_in_words(run: Run) -> str:
-    if not run.pending:
-        return ""
-    return (
-        f"Bounds add slope * diameter of each round that lacks feedback ({run.pending:,} in all)."
-    )
+    more = "Bounds add slope * diameter of each round that lacks feedback"
+    return f"{more} ({run.pending:,} in all)." * bool(run.pending)
 
 
 class CertificateCheck(NamedTuple):
@@ -227,8 +223,8 @@ class Certificate(values.Value):
         said = [check.sentence for check in self.checks if check.holds is not True]
         kept = ", ".join(check.named for check in self.checks if check.holds)
         word = {True: "holds", False: "FAILS", None: "undecided"}[self.holds]
-        listed = f" (kept: {kept})" if kept else ""
-        return " ".join([f"certificate {word}{listed}{':' if said else '.'}", *said])
+        word += f" (kept: {kept})" * bool(kept)
+        return " ".join([f"certificate {word}{':' if said else '.'}", *said])
 
     def __str__(self) -> str:
         rows = [["", "measured", "measured bound", "guarantee"]]
@@ -239,8 +235,8 @@ class Certificate(values.Value):
         return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
 
 
+# Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius.
 Weighed = tuple[float, float]
-"""Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius."""
 
 
 class Audit(Tracker):
@@ -263,22 +259,16 @@ class Audit(Tracker):
         if last is None:
             return
         self.updates += 1
-        apart2 = self._check(last, state)
-        if last.calls_left >= 1:
-            self._note(1, (apart2 - last.tolerance2) / (last.over.radius or 1.0))
-        if last.y is last.before_projection:
-            return
-        if self._moved % self._stride == 0:
-            self._keep(last)
-        self._moved += 1
-
-    def _check(self, last: capabilities.ProjectionRecord, state: Any) -> float:
         unit, apart = last.over.radius or 1.0, last.x - last.y
         apart2 = arrays.inner(apart, apart)
         self._note(0, abs(apart2 - state.distance**2) / unit)
+        if last.calls_left >= 1:
+            self._note(1, (apart2 - last.tolerance2) / unit)
         if last.y is not last.before_projection:
             self._note(2, _closer(last) / unit)
-        return apart2
+            if self._moved % self._stride == 0:
+                self._keep(last)
+            self._moved += 1
 
     def numbers(self) -> tuple[float, ...]:
         return (*self._worst, self.updates, self._moved, self._stride)
@@ -301,14 +291,11 @@ class Audit(Tracker):
         moved: int,
         kept: Sequence[capabilities.ProjectionRecord | Weighed],
     ) -> None:
-        self._worst = (*worst,)
         stride = self._stride
-        at = -(-self._moved // stride) * stride
-        for last in kept:
-            if at % self._stride == 0:
+        for at, last in enumerate(kept, start=-(-self._moved // stride)):
+            if at * stride % self._stride == 0:
                 self._keep(last)
-            at += stride
-        self.updates, self._moved = updates, moved
+        self._worst, self.updates, self._moved = (*worst,), updates, moved
 
     def _keep(self, last: capabilities.ProjectionRecord | Weighed) -> None:
         self.sample = (*self.sample, last)
@@ -328,13 +315,15 @@ class Audit(Tracker):
             return []
         members = [_weighed(last) for last in self.sample]
         lower, upper = (max((ends[i] for ends in members), default=0.0) for i in (0, 1))
-        found = [
-            CertificateCheck(name, law, worst, worst, allowed)
-            for (name, law), worst in zip(_LAWS.items(), self._worst, strict=True)
-        ]
         some = f"{len(members)} of {self._moved} updates asked"
         law = f"projecting brings y no farther from any member of the set ({some})"
-        return [*found, CertificateCheck("members", law, lower, upper, allowed)]
+        return [
+            *(
+                CertificateCheck(name, law, worst, worst, allowed)
+                for (name, law), worst in zip(_LAWS.items(), self._worst, strict=True)
+            ),
+            CertificateCheck("members", law, lower, upper, allowed),
+        ]
 
 
 def _closer(last: capabilities.ProjectionRecord) -> float:
@@ -355,19 +344,17 @@ def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
 
 
 def certify(run: Run) -> Certificate:
-    allowed = membership_tolerance(run.learner.K.center, run.learner.K.radius)
-    worst, found = run.max_infeasibility, run.membership
+    learner, found, worst = run.learner, run.membership, run.max_infeasibility
+    allowed = membership_tolerance(learner.K.center, learner.K.radius)
     membership = CertificateCheck("membership", found.law, worst, worst, allowed, found.how)
-    learner = run.learner
     guards = (
         learner.guards(run.final_state) if isinstance(learner, capabilities.MixesExperts) else ()
     )
     checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
-    slopes = capabilities.diagnosed(learner).slopes(run.final_state)
-    size = learner.K.diameter * run.rounds
-    trivial = (None, None) if slopes is None else (slopes[0] * size, slopes[1] * size)
-    violation = float(run.violations.sum())
+    slopes = capabilities.diagnosed(learner).slopes(run.final_state) or (None, None)
+    size, violation = learner.K.diameter * run.rounds, float(run.violations.sum())
+    trivial = [None if slope is None else slope * size for slope in slopes]
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
     if not isinstance(learner, capabilities.Explores):
@@ -414,9 +401,8 @@ def _guarantee(run: Run) -> base.Bound:
         BY_GRADIENTS: run.experts and curved,
         f"The guarantee is for {horizon} rounds.": horizon is not None and run.rounds > horizon,
     }
-    for reason, applies in reasons.items():
-        if applies:
-            return base.Bound(None, None, reason)
+    if missing := [reason for reason, applies in reasons.items() if applies]:
+        return base.Bound(None, None, missing[0])
     if capabilities.is_per_constraint(run.learner):
         return run.learner.guarantee(limits=len(run.limit_names))  # type: ignore[call-arg]
     return run.learner.guarantee()
@@ -469,5 +455,5 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     constraints = run.stream.constraints
     if rounds == 0 or not isinstance(constraints, piecewise.PiecewiseLinear):
         return 0.0
-    size = float(np.abs(constraints.offsets()).max())
-    return rounds * max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(run.learner.K.center)) * size
+    share = max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(run.learner.K.center))
+    return rounds * share * float(np.abs(constraints.offsets()).max())

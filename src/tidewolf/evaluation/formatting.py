@@ -39,23 +39,11 @@ class Column(NamedTuple, Generic[T]):
         return self.cell(row).partition(" \u00b1")[0]
 
 
-class Presenter(NamedTuple):
-    """What draws the objects of one class: as a matplotlib Figure, and for a notebook."""
-
-    plot: Callable[[Any], Any]
-    html: Callable[[Any], str]
-
-
-_PRESENTERS = {"Run": "tidewolf.report.page", "Comparison": "tidewolf.report.comparison"}
-
-
-def presenter_of(shown: object) -> Presenter:
-    """The presenter of an object's class, or of the first class it is derived from; it lies above,
+def report_module(name: str) -> Any:
+    """The module of `tidewolf.report` that shows an object by its `plot` and `html`; it lies above,
     and is imported when it is asked for.
     """
-    named = (_PRESENTERS.get(kind.__name__) for kind in type(shown).__mro__)
-    presenter: Presenter = import_module(next(filter(None, named))).PRESENTER
-    return presenter
+    return import_module(f"tidewolf.report.{name}")
 
 
 def applying(columns: Sequence[Column[T]], rows: Sequence[T]) -> list[Column[T]]:
@@ -95,9 +83,8 @@ def interval(ends: tuple[float, float], parts: int = 1) -> str:
     lower, upper = (number(end / parts) for end in ends)
     if lower != upper:
         return f"[{lower}, {upper}]"
-    error = (ends[1] - ends[0]) / (2 * parts)
-    least = _ROUNDING * max(map(abs, ends)) / parts  # an error that small is rounding
-    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper
+    error, least = (ends[1] - ends[0]) / (2 * parts), _ROUNDING * max(map(abs, ends)) / parts
+    return f"{upper} \u00b1 {error:.0e}" if least < error < math.inf else upper  # else rounding
 
 
 def precise_interval(lower: float, upper: float) -> str:
@@ -110,8 +97,8 @@ def number_or_none(x: float | None, form: str = ".4g") -> str:
     return "none" if x is None else f"{x:{form}}"
 
 
+# A bound of more than so many times what was measured says nothing.
 LOOSE = 10.0
-"""A bound of more than so many times what was measured says nothing."""
 
 
 def informative(measured: float | None, bound: float | None) -> bool:
@@ -121,9 +108,9 @@ def informative(measured: float | None, bound: float | None) -> bool:
 
 def bound_text(measured: float | None, bound: float | None) -> str:
     """A bound beside what was measured."""
-    if bound is None or informative(measured, bound):
-        return "none" if bound is None else number(bound)
-    return "not informative at this length"
+    if bound is None:
+        return "none"
+    return number(bound) if informative(measured, bound) else "not informative at this length"
 
 
 def format_setting(value: object) -> str:
@@ -132,10 +119,9 @@ def format_setting(value: object) -> str:
 
 def tick(x: float) -> str:
     """`x` for the tick of an axis: 2.5k, 10M."""
-    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(x) >= unit:
-            return f"{x / unit:g}{letter}"
-    return f"{x:g}"
+    units = {"G": 1e9, "M": 1e6, "k": 1e3, "": 0.0}
+    letter = next(letter for letter, least in units.items() if abs(x) >= least)
+    return f"{x / (units[letter] or 1.0):g}{letter}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

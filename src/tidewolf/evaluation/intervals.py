@@ -35,8 +35,8 @@ from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
 from tidewolf.methods.capabilities import BoundsParts, Explores
 
+# How many of the shortest intervals, end to end, cover a run by default.
 _SHARES = 32
-"""How many of the shortest intervals, end to end, cover a run by default."""
 
 
 class Interval(NamedTuple):
@@ -135,17 +135,20 @@ class Intervals(values.Value):
 
     def summary(self) -> dict[str, Any]:
         """The numbers as plain data."""
-        same = ("start", "stop", "feasible", "violation")
-        every = [
-            {
-                **{name: getattr(each, name) for name in same},
-                "regret": plain_interval(each.regret),
-                "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
-            }
-            for each in self.every
-        ]
-        plain = {"learner": self.learner, "holds": self.holds, "infeasible": len(self.infeasible)}
-        return plain | {"intervals": every}
+        return {
+            "learner": self.learner,
+            "holds": self.holds,
+            "infeasible": len(self.infeasible),
+            "intervals": [
+                {
+                    **{name: getattr(each, name) for name in ("start", "stop", "feasible")},
+                    "violation": each.violation,
+                    "regret": plain_interval(each.regret),
+                    "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
+                }
+                for each in self.every
+            ],
+        }
 
     def __repr__(self) -> str:
         heads = ("rounds", "intervals", "infeasible", "worst regret", "measured bound")
@@ -158,14 +161,13 @@ class Intervals(values.Value):
             broken = violation.violation, violation.bound.violation
             rows.append([*counts, between, first, number(broken[0]), bound_text(*broken)])
         reasons = dict.fromkeys(each.bound.reason for each in self.every if each.bound.reason)
-        lines = (*aligned(rows), *reasons, *self.failures)
-        return "\n  ".join([f"Intervals of a run of {self.learner}", *lines])
+        about = f"Intervals of a run of {self.learner}"
+        return "\n  ".join([about, *aligned(rows), *reasons, *self.failures])
 
 
 def _worst(every: Sequence[Interval]) -> tuple[Interval | None, Interval]:
-    known = [each for each in every if each.regret is not None]
-    regret = max(known, key=lambda each: (each.regret or (0.0, 0.0))[1], default=None)
-    return regret, max(every, key=lambda each: each.violation)
+    known = {each.regret[1]: each for each in reversed(every) if each.regret is not None}
+    return known.get(max(known, default=0.0)), max(every, key=lambda each: each.violation)
 
 
 def intervals(
@@ -257,15 +259,12 @@ def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Inter
     loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
-    if run.unseen:
-        bound = Bound(None, None, certificate.UNSEEN)
-    elif run.stream.late or run.stream.played is not None:
-        bound = Bound(None, None, certificate.IN_ORDER)
+    who = type(run.learner).__name__
+    bound = Bound(None, None, f"{who} has no measured bound for a part of the rounds.")
+    if run.unseen or run.stream.late or run.stream.played is not None:
+        bound = Bound(None, None, certificate.UNSEEN if run.unseen else certificate.IN_ORDER)
     elif isinstance(run.learner, BoundsParts):
         bound = run.learner.bound_between(run, start, stop)
-    else:
-        who = type(run.learner).__name__
-        bound = Bound(None, None, f"{who} has no measured bound for a part of the rounds.")
     regret = None if best is None else (loss - best.upper, loss - best.lower)
     return Interval(start, stop, best, regret, violation, bound)
 

@@ -6,7 +6,6 @@
     ROUND_TABLE      mean, p99, worst        print(run); the second table of the command line
     SWEEP_COLUMNS    parts of MEASURES       the table of a sweep, results.parquet
     ROUND_NUMBERS    one for each round      Run.to_pandas(), rounds.parquet
-    run_totals       added up over rounds    the charts of pages and of Run.plot()
 
 What is measured during a run is gathered in recording.py. `run.experts`: the experts that a learner
 mixed, in its order; tables begin with those of the largest mean weight.
@@ -56,8 +55,8 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.hindsight.best import Infeasibility
 
+# What a limit without a name is called if a round has no other.
 ONLY_LIMIT = "the limit"
-"""What a limit without a name is called if a round has no other."""
 SHOWN_LIMITS = 3
 _NAMED = 6
 
@@ -112,29 +111,6 @@ class RoundNumbers(np.ndarray[Any, np.dtype[np.float64]]):
         return float(np.asarray(self).max()) if len(self) else np.nan
 
 
-class RunTotal(NamedTuple):
-    """A number that adds up over the rounds of a run.
-
-    Attributes
-    ----------
-    totals : Floats or None
-        The sum after each round; None if it is not known.
-    bracket : tuple[float, float] or None
-        Two numbers that the last sum lies between, if that is uncertain.
-    """
-
-    name: str
-    about: str
-    totals: Floats | None
-    bracket: tuple[float, float] | None = None
-    bound: float | None = None
-    """the measured bound of the last sum, if it says something"""
-
-    @property
-    def title(self) -> str:
-        return f"Cumulative {self.name}"
-
-
 # --- plain data -----------------------------------------------------------------------------------
 
 
@@ -183,6 +159,7 @@ class BudgetRecord(NamedTuple):
         return numbers | {"windows": self.windows.tolist(), "multiplier": last}
 
 
+# In the order of summary.json.
 MEASURES: dict[str, Callable[[Run], Any]] = {
     "loss": lambda run: {
         "total": float(run.losses.sum()),
@@ -218,9 +195,9 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "budgets": lambda run: {name: one.plain() for name, one in run.budgets.items()},
     "experts": lambda run: run.experts.plain(),
 }
-"""In the order of summary.json."""
 
 _ENDS, _PARTS = ("lower", "upper"), Spread._fields[:3]
+# The type of each column of a sweep, and its keys in the plain data of a run.
 SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     "loss": (float, "loss.total"),
     **{f"loss_{part}": (float, f"loss.{part}") for part in _PARTS},
@@ -244,7 +221,6 @@ SWEEP_COLUMNS: dict[str, tuple[type, str]] = {
     **{name: (int, name) for name in ("unseen", "late", "pending")},
     "overrides": (int, "overrides.rounds"),
 }
-"""The type of each column of a sweep, and its keys in the plain data of a run."""
 
 
 def sweep_columns() -> dict[str, type]:
@@ -388,6 +364,7 @@ def spread_lines(run: Run) -> list[str]:
 
 # --- rounds ---------------------------------------------------------------------------------------
 
+# In the order of the columns of Run.to_pandas().
 ROUND_NUMBERS: dict[str, Callable[[Run], NDArray | None]] = {
     "loss": lambda run: run.losses,
     "violation": lambda run: run.violations,
@@ -397,7 +374,6 @@ ROUND_NUMBERS: dict[str, Callable[[Run], NDArray | None]] = {
     "solves": lambda run: run.round_solves,
     "regret": lambda run: run.regret_curve(),
 }
-"""In the order of the columns of Run.to_pandas()."""
 
 
 def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
@@ -407,25 +383,6 @@ def round_columns(run: Run, *, kept: bool = False) -> dict[str, NDArray]:
     numbers = ROUND_NUMBERS.items()
     found = {name: of(run) for name, of in numbers if not (kept and name == "regret")}
     return {name: values for name, values in found.items() if values is not None}
-
-
-def run_totals(run: Run) -> tuple[RunTotal, ...]:
-    over, broken = "loss beyond the best fixed point", "by how much constraints were violated"
-    calls, found = np.cumsum(run.calls, dtype=np.float64), run.certificate
-    regret, violation = (
-        total.bound if informative(total.size, total.bound) else None
-        for total in (found.regret, found.violation)
-    )
-    return (
-        RunTotal("loss", "what the decisions cost", np.cumsum(run.losses)),
-        RunTotal("regret", over, run.regret_curve(), run.regret, regret),
-        RunTotal("violation", broken, np.cumsum(run.violations), None, violation),
-        RunTotal("oracle calls", "linear minimisations over the set", calls),
-        *(
-            RunTotal(f"{name} above the plan", "net spend of a budget", np.cumsum(one.spend))
-            for name, one in run.budgets.items()
-        ),
-    )
 
 
 # --- experts --------------------------------------------------------------------------------------
@@ -646,8 +603,8 @@ def plain_hindsight(run: Run) -> dict[str, Any] | None:
 # cheapest of the baselines that re-solve, else the cheapest of all. One alone is compared with the
 # best fixed decision.
 
+# Losses that differ by a smaller share are called the same.
 SAME = 0.0005
-"""Losses that differ by a smaller share are called the same."""
 
 
 class Outcome(NamedTuple):

@@ -97,10 +97,9 @@ class Rates(values.Value):
         """The numbers as plain data."""
         found = vars(self) | {"horizons": list(self.horizons)}
         for name in ("regret", "violation"):
-            plain = found[name]._asdict()
-            ends = plain["interval"]
-            plain["interval"] = list(ends) if ends and math.isfinite(ends[1]) else None
-            found[name] = plain
+            ends = found[name].interval
+            plain = list(ends) if ends and math.isfinite(ends[1]) else None
+            found[name] = found[name]._asdict() | {"interval": plain}
         return found
 
     def __repr__(self) -> str:
@@ -111,8 +110,8 @@ class Rates(values.Value):
             exponent, theory = (number_or_none(x, ".3f") for x in (growth.exponent, growth.theory))
             rows.append((name, exponent, between, theory))
             reasons += [f"{name}: {growth.reason}"] if growth.reason else []
-        rounds = f"{self.horizons[0]} to {self.horizons[-1]} rounds"
-        about = f"Rates of {self.learner}: {self.runs} runs of {rounds}"
+        first, *_, last = self.horizons
+        about = f"Rates of {self.learner}: {self.runs} runs of {first} to {last} rounds"
         return "\n".join([about, *(f"  {line}".rstrip() for line in (*aligned(rows), *reasons))])
 
 
@@ -167,13 +166,10 @@ def growth(
     from scipy.special import stdtrit
 
     known = [total for total in totals if total is not None and math.isfinite(total)]
-    below, reason = sum(total <= 0.0 for total in known), ""
-    if len(known) < len(totals):
-        reason = f"not known for {len(totals) - len(known)} of {len(totals)} runs, so no exponent."
-    elif below:
-        reason = f"at or below zero in {below} of {len(known)} runs, so no exponent."
-    if reason:
-        return Growth(None, None, theory, reason)
+    unknown, below = len(totals) - len(known), sum(total <= 0.0 for total in known)
+    if unknown or below:
+        how = f"not known for {unknown}" if unknown else f"at or below zero in {below}"
+        return Growth(None, None, theory, f"{how} of {len(totals)} runs, so no exponent.")
     x, y = (np.log(each) - np.log(each).mean() for each in (horizons, known))
     slope, margin, freedom = float(x @ y / (x @ x)), math.inf, len(known) - 2
     if freedom:

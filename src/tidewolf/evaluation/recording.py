@@ -18,25 +18,14 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint
+from tidewolf.core import checkpoint, feedback, jit
 from tidewolf.core.arrays import norm, ones, to_numpy
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, CheckpointError, NotFinite, WrongType
-from tidewolf.core.feedback import Bandit
-from tidewolf.core.jit import compiling, interpreting
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import fingerprint
+from tidewolf.evaluation import tracking
 from tidewolf.evaluation.certificate import SAMPLE, Audit
-from tidewolf.evaluation.tracking import (
-    Breaches,
-    DecisionSink,
-    Membership,
-    Movement,
-    Peaks,
-    Tracker,
-    TrajectorySummary,
-    active_set,
-)
 from tidewolf.functions import support
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
@@ -46,16 +35,16 @@ from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.kernel_functions import Records, StreamFunctions
 from tidewolf.sets.spectra import few_threads
 
+# Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make.
 SHORT = 7_500
-"""Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make."""
+# Seconds, about, that a kernel plays before it returns.
 MOMENT = 0.2
-"""Seconds, about, that a kernel plays before it returns."""
+# Rounds that it is given at first, and at most.
 FIRST_PACE, MOST_AT_ONCE = 16, 1 << 16
-"""Rounds that it is given at first, and at most."""
+# Entries of points that are kept at a time, for who writes them down.
 MOST_POINTS = 1 << 20
-"""Entries of points that are kept at a time, for who writes them down."""
+# What the values of a run may add up to: differences of two such totals are numbers still.
 _TOTAL = 1e307
-"""What the values of a run may add up to: differences of two such totals are numbers still."""
 
 
 class RunProgress(NamedTuple):
@@ -80,7 +69,7 @@ class _Snapshot(NamedTuple):
 
 def _clock() -> float:
     """Seconds, compiling not counted."""
-    return time.perf_counter() - compiling()
+    return time.perf_counter() - jit.compiling()
 
 
 def solves_in(state: Any) -> int:
@@ -105,7 +94,7 @@ class Recording:
         learner: Learner[Any],
         stream: Stream,
         *,
-        decisions: DecisionSink | None = None,
+        decisions: tracking.DecisionSink | None = None,
         source: str = "",
     ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
@@ -113,39 +102,40 @@ class Recording:
             raise WrongType(f"{words}; rounds that come one by one are for tw.play.")
         rounds = len(stream) if isinstance(stream, Stream) else 0
         self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
-        with interpreting(self._is_short):
+        with jit.interpreting(self._is_short):
             play(learner, stream)  # refuses what cannot be played
             self._now, self.audit = learner.start(), Audit(learner)
         self.learner, self.stream, self.decisions = learner, stream, decisions
         self._source: str | Stream = source or stream
-        self.t, self.seconds, self.membership = 0, 0.0, Membership(learner.K)
+        self.t, self.seconds, self.membership = 0, 0.0, tracking.Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))
         self.calls, self.solves = np.zeros((2, rounds), dtype=np.int64)
         names = tuple(stream.budgets or ()) if isinstance(stream, Stream) else ()
         self.spends, self.multipliers = np.zeros((2, len(names), rounds))
-        self.movement = Movement()
+        self.movement = tracking.Movement()
         self.ends, self.measures = array("q"), array("d")  # of each update, see `updates`
-        self.trajectory = TrajectorySummary(rounds, learner.K.shape)
+        self.trajectory = tracking.TrajectorySummary(rounds, learner.K.shape)
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
         if self._kernel is not None and (self._kernel.exact or self.audit.most_kept < SAMPLE):
             self.audit.expect(rounds)  # most projections move y
         self._gradients = GradientCheck(learner, stream)
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
         limits = first.pieces(center) if rounds else None
-        self.breaches = Breaches(0 if limits is None or limits.shape[1] < 2 else limits.shape[1])
-        self.peaks = Peaks(stream.constraints, center)
+        count = 1 if limits is None else limits.shape[1]
+        self.breaches = tracking.Breaches(count if count > 1 else 0)
+        self.peaks = tracking.Peaks(stream.constraints, center)
         self.untold: tuple[float, ...] = (0.0, 0.0)
         numbers = (self.losses, self.violations, self.distances, self.churn)
         counts = (self.calls, self.solves, *self.spends, *self.multipliers)
         self._rounds: tuple[NDArray, ...] = (*numbers, *counts)
         gathered = (self.membership, self.movement, self.trajectory, self.breaches, self.peaks)
-        self._trackers: tuple[Tracker, ...] = (self.audit, *gathered)
+        self._trackers: tuple[tracking.Tracker, ...] = (self.audit, *gathered)
 
     def advance(self) -> Iterator[int]:
         compiled = compiled_rounds(self.learner, self.stream)
         moves = self._advance_one_by_one() if compiled is None else self._advance_compiled(compiled)
         while True:
-            with interpreting(self._is_short), few_threads(self.learner.K):
+            with jit.interpreting(self._is_short), few_threads(self.learner.K):
                 done = next(moves, None)
             if done is None:
                 return
@@ -242,7 +232,7 @@ class Recording:
         self.distances[now] = self.state.distance
         self.calls[stop - 1] += played.state.calls - self.state.calls
         self.solves[stop - 1] += solves_in(played.state) - solves_in(self.state)
-        each = self.learner.needs is Bandit
+        each = self.learner.needs is feedback.Bandit
         points = played.x if each else played.x[None, ...]
         self.churn[now] = self.movement.see(played.x, stop - self.t, each=each)
         for spent, batch in zip(self.spends, (self.stream.budgets or {}).values(), strict=True):
@@ -396,7 +386,7 @@ class GradientCheck:
     def __init__(self, learner: Learner[Any], stream: Stream) -> None:
         self.learner, self.stream, self.left = learner, stream, 0
         self._before: Array | None = None
-        if learner.needs is not Bandit and len(stream):
+        if learner.needs is not feedback.Bandit and len(stream):
             batches = (stream.losses, stream.constraints)
             self.left = support.FIRST if any(map(support.own_functions, batches)) else 0
 
@@ -404,11 +394,11 @@ class GradientCheck:
         if not self.left:
             return
         self.left -= 1
-        center, one, active = self.learner.K.center, slice(t, t + 1), active_set(played.state)
+        center, active = self.learner.K.center, tracking.active_set(played.state)
         last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
         vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
         others = support.members_of(center, (self._before, "the decision before"), *vertices)
         x = support.Member(played.x, "the point that was played")
         for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
-            support.require_subgradients(kind, batch.view(one), t, x, others)
+            support.require_subgradients(kind, batch.view(slice(t, t + 1)), t, x, others)
         self._before = played.x

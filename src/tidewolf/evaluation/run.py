@@ -19,7 +19,7 @@ from tidewolf.evaluation import certificate, formatting, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.functions.combined import limit_names
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
@@ -172,10 +172,10 @@ class Run(base.Record):
         time, found = self.stream.time, dict[str, metrics.BudgetRecord]()
         rows = zip(self.stream.budgets or {}, self.spends, self.multipliers, strict=True)
         for name, spent, multipliers in rows:
-            whole = np.zeros(self.rounds, dtype=np.int64)
-            windows = periods[name].windows(self.rounds, time) if name in periods else whole
-            worst, nets = budget.worst_windows(spent, windows)
-            net = float(spent.sum())
+            windows = np.zeros(self.rounds, dtype=np.int64)
+            if name in periods:
+                windows = periods[name].windows(self.rounds, time)
+            (worst, nets), net = budget.worst_windows(spent, windows), float(spent.sum())
             found[name] = metrics.BudgetRecord(net, worst, max(0.0, -net), multipliers, spent, nets)
         return found
 
@@ -197,9 +197,8 @@ class Run(base.Record):
     @cached_property
     def broken(self) -> float:
         """The share of rounds with a violation above rounding, 1e-9 of the constraints' size."""
-        if self.rounds == 0:
-            return 0.0
-        return float(np.mean(self.violations > feasibility_slack(self, 1)))
+        slack = feasibility_slack(self, 1) if self.rounds else 0.0
+        return np.count_nonzero(self.violations > slack) / max(1, self.rounds)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -304,10 +303,9 @@ class Run(base.Record):
             return base.Bound(None, None, INFEASIBLE)
         if self.unseen:
             return base.Bound(None, None, certificate.UNSEEN)
-        found, D = self.learner.bound(self), self.learner.K.diameter
-        more = [D * slope for slope in self.untold_slopes] if self.pending else [0.0, 0.0]
-        pairs = zip(found[:2], more, strict=True)
-        regret, violation = (None if own is None else own + each for own, each in pairs)
+        found, D = self.learner.bound(self), self.learner.K.diameter * bool(self.pending)
+        pairs = zip(found[:2], self.untold_slopes, strict=True)
+        regret, violation = (None if own is None else own + D * slope for own, slope in pairs)
         return base.Bound(regret, violation, found.reason)
 
     @cached_property
@@ -415,17 +413,17 @@ class Run(base.Record):
         matplotlib.figure.Figure
             Made without pyplot; a notebook shows it.
         """
-        return formatting.presenter_of(self).plot(self)
+        return formatting.report_module("page").plot(self)
 
-    def _repr_html_(self) -> str:
-        return formatting.presenter_of(self).html(self)
+    def _repr_html_(self) -> Any:
+        return formatting.report_module("page").html(self)
 
     def __repr__(self) -> str:
         moved = self.churn_spread
         counts = {"unseen": self.unseen, "late": self.late, "pending": self.pending}
         said = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
         numbers = (
-            f"rounds {self.rounds}" + (f" ({said})" if said else ""),
+            f"rounds {self.rounds}" + f" ({said})" * bool(said),
             f"loss {self.losses.sum():.6g}",
             f"mean loss {self.losses.mean() if self.rounds else 0.0:.5g}",
             "" if moved is None else f"mean churn {moved.mean:.3g}",
@@ -442,13 +440,14 @@ class Run(base.Record):
                 map(LimitBound, self.limit_names, each.tolist(), [None] * len(each))
             )
         lines = (
+            f"Run of {self.learner!r}",
+            ", ".join(filter(None, numbers)),
             *metrics.spread_lines(self),
             *(f"budget {name}: {one}" for name, one in self.budgets.items()),
             *limits.lines(metrics.SHOWN_LIMITS),
             *metrics.hindsight_sentences([self]),
         )
-        first = f"Run of {self.learner!r}", ", ".join(filter(None, numbers))
-        return "\n  ".join([*first, *lines])
+        return "\n  ".join(lines)
 
     def __str__(self) -> str:
         best = self.comparator
@@ -532,12 +531,10 @@ def run(
 
 
 def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
-    ends, measures = recording.updates()
-    kept, decisions = recording.decisions, None
-    K, stream = recording.learner.K, recording.stream
+    (ends, measures), kept, decisions = recording.updates(), recording.decisions, None
     if isinstance(kept, tracking.KeptDecisions):
-        rounds = np.arange(0, len(stream), kept.every)
-        times = None if stream.stamps is None else stream.stamps[rounds]
+        rounds, stamps = np.arange(0, len(recording.stream), kept.every), recording.stream.stamps
+        times, K = None if stamps is None else stamps[rounds], recording.learner.K
         decisions = tracking.Decisions(
             frozen(rounds), times, tracking.entry_names(K), frozen(kept.points)
         )

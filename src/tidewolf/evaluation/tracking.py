@@ -54,13 +54,13 @@ from tidewolf.sets import base, spectra
 EVERY_POINT = "by every point's excess"
 COMBINATION = "through the convex combination of vertices"
 MAX_PARTS = 120
+# At most so many numbers in all, or one point if that is larger.
 MAX_NUMBERS = 1 << 22
-"""At most so many numbers in all, or one point if that is larger."""
 _ROUNDING = 1e-9
+# Rows and columns of a matrix whose decomposition costs little beside a round.
 SMALL = 64
-"""Rows and columns of a matrix whose decomposition costs little beside a round."""
+# How many rounds and entries a printed table has at most.
 _ROWS, _COLUMNS = 6, 6
-"""How many rounds and entries a printed table has at most."""
 
 
 class Tracker:
@@ -91,8 +91,8 @@ class Membership(Tracker):
         self._K = K
         self.worst = 0.0
         self._points = self._combined = self._asked = 0
+        # Those of the last combination by identity, and their excess.
         self._vertices: dict[int, tuple[vertices.Vertex, float]] = {}
-        """those of the last combination by identity, and their excess"""
 
     def see(self, points: Array, state: Any, *, end: bool = False) -> None:
         """The points that were played from a state, (k, *shape), with the last one of all at the

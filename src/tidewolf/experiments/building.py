@@ -4,8 +4,8 @@
         g_t(x) = <weights_t, x> - budgets_t
 
 or functions by name. Several constraints of a round become their largest, each distinguished.
-Columns of tables belong to coordinates by name. Those of a network are links and commodities
-(networks/from_files.py), and decisions are shares of the demands: costs and weights are multiplied
+Columns of tables belong to coordinates by name. Those of a network (network_files.py) are links and
+commodities, and decisions are shares of the demands: costs and weights are multiplied
 by what is sent, capacities hold for the sum of it. Those of another set that is made of links are
 those links. Elsewhere the first table that has a column for each coordinate names them, and other
 tables use the same names.
@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -46,31 +46,16 @@ from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import keys
 from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named, located
 from tidewolf.experts import Season
-from tidewolf.explanation.explain import namer
+from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
-from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.functions.linear import weighted_rows
-from tidewolf.functions.negative import breaks, warn_of_negative_capacities
+from tidewolf.functions import Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
-from tidewolf.networks import Network
-from tidewolf.networks.from_files import (
-    CAPACITY,
-    COST,
-    LENGTH,
-    LinkColumns,
-    NetworkFiles,
-    TunnelRow,
-    find_node,
-    of_graph,
-    one_column,
-    read_commodities,
-    read_tunnels,
-)
+from tidewolf.networks import Network, network_files
+from tidewolf.networks.network_files import LinkColumns
 from tidewolf.problems import Problem
-from tidewolf.sets import ConvexSet
-from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
+from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
 if TYPE_CHECKING:
     from tidewolf.experiments.experiment import Experiment, Tables
@@ -89,7 +74,7 @@ Columns: TypeAlias = tuple[str, ...] | int
 # --- files ----------------------------------------------------------------------------------------
 
 
-def read_rows(path: Path, place: Place, *, gaps: bool = False) -> Table:
+def read_rows(path: Path, place: Place, gaps: bool) -> Table:
     return read_table(require_file(path, place), gaps=gaps, format=place.format)
 
 
@@ -199,25 +184,29 @@ def make_learner(
 
 
 def coordinates_of(
-    choice: Choice, entries: int | None, place: Place, objective: str = COST
+    choice: Choice, entries: int | None, place: Place, objective: str = network_files.COST
 ) -> Coordinates:
     kind = kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
-        columns = _graph(given, known, place, optional=(LENGTH, CAPACITY))
+        columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
         if isinstance(path := given.get("commodities"), str):
             path = require_file(Path(path), place.within("commodities"))
-            of_network["commodities"] = read_commodities(path, place.format)
+            of_network["commodities"] = network_files.read_commodities(path, place.format)
         if (tunnels := given.get("tunnels")) is not None:
-            of_network["tunnels"] = _tunnels(tunnels, place.within("tunnels"))
+            if isinstance(tunnels, str):
+                path = require_file(Path(tunnels), place.within("tunnels"))
+                of_network["tunnels"] = network_files.read_tunnels(path, place.format)
+            else:
+                of_network["tunnels"] = [network_files.TunnelRow(*row) for row in tunnels]
             for key in given.keys() & keys.CHOOSES_PATHS:
                 where = place.within(key).words()
                 raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
         with located(place, known):
-            files = of_graph(*columns, **of_network)._replace(objective=objective)
-        return Coordinates(files.network.K, on_network=files)
-    if objective != COST:
+            files = network_files.of_graph(columns, **of_network)._replace(objective=objective)
+        return Coordinates(files.network.K, files, columns)
+    if objective != network_files.COST:
         where = place._replace(path=("stream", "objective")).words()
         words = f"the objective {objective} needs a network, a [set] with a graph and ends"
         raise InvalidInput(f"{where}{words}, not {choice.name}.")
@@ -230,21 +219,13 @@ def coordinates_of(
                 if key in of_set
             }
             K = make(**values)
-        return Coordinates(K, on_links=columns if K.shape == (len(columns.graph.links),) else None)
+        return Coordinates(K, links=columns if K.shape == (len(columns.graph.links),) else None)
     if "n" in known and entries is not None:
         choice = Choice.of(choice.name, {"n": entries, **given})
     return Coordinates(build_choice(choice, place))
 
 
-def _tunnels(given: Any, place: Place) -> list[TunnelRow]:
-    if isinstance(given, str):
-        return read_tunnels(require_file(Path(given), place), place.format)
-    return [TunnelRow(*row) for row in given]
-
-
-def _graph(
-    given: Mapping[str, Any], known: Keys, place: Place, optional: Sequence[str] = ()
-) -> LinkColumns:
+def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
     """The graph of a file, or the links themselves; and what messages call it."""
     columns = {
         key: value
@@ -257,12 +238,11 @@ def _graph(
         how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
         graph = read_graph(path, directed=directed, format=place.format, **how)
         if "nodes" in given:
-            nodes = require_file(Path(given["nodes"]), place.within("nodes"))
-            rows = read_records(nodes, ("name", "longitude", "latitude"), format=place.format)
-            at = {
-                row.text("name"): (row.number("longitude"), row.number("latitude")) for row in rows
-            }
-            graph = graph._replace(node_places=at)
+            nodes, at = Path(given["nodes"]), ("longitude", "latitude")
+            require_file(nodes, place.within("nodes"))
+            rows = read_records(nodes, ("name", *at), format=place.format)
+            on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
+            graph = graph._replace(node_places=on_map)
         return LinkColumns(graph, str(path))
     for key in columns:
         where = place.within(key).words()
@@ -280,45 +260,37 @@ def _listed(given: Mapping[str, Any], place: Place) -> Graph:
     back = tuple((head, tail) for tail, head in there)
     numbers = {
         name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
-        for at, name in ((2, LENGTH), (3, CAPACITY))
+        for at, name in ((2, network_files.LENGTH), (3, network_files.CAPACITY))
         if any(len(row) > at for row in rows)
     }
-    if CAPACITY in numbers:
-        numbers[CAPACITY][np.isposinf(numbers[CAPACITY])] = np.nan
+    if network_files.CAPACITY in numbers:
+        numbers[network_files.CAPACITY][np.isposinf(numbers[network_files.CAPACITY])] = np.nan
     names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
     return Graph(there + back * (ways - 1), numbers, 0, names, places * ways, ways == 2)
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
     """The value of a setting of a set over links: nodes are those of the graph."""
-    check, graph = setting.check, columns.graph
-    nodes = {str(node): node for link in graph.links for node in link}
-
-    def node(called: Any, what: str) -> Hashable:
-        return find_node(nodes, called, what, columns.name, setting.name)
+    check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
 
     def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
         """The rows of a table with these columns, the last of them of numbers, or of a list."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
-        path = require_file(Path(value), place)
         return [
             [*(record.text(name) for name in names[:-1]), record.number(names[-1])]
-            for record in read_records(path, names, format=place.format)
+            for record in read_records(require_file(Path(value), place), names, format=place.format)
         ]
 
-    if isinstance(check, Links):
+    if isinstance(check, graphs.Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
         return graph.numbers[value]
-    if isinstance(check, Node):
+    if isinstance(check, graphs.Node):
         return node(value, f"the {setting.key}")
-    if isinstance(check, Commodities):
-        return [
-            (node(source, f"the source of commodity {i}"), node(target, f"its target {i}"), *rest)
-            for i, (source, target, *rest) in enumerate(rows(("source", "target", "demand")), 1)
-        ]
-    if isinstance(check, Supplies):
+    if isinstance(check, graphs.Commodities):
+        return network_files.with_nodes(rows(("source", "target", "demand")), node)
+    if isinstance(check, graphs.Supplies):
         given = rows(("node", "supply"))
         supplies = {node(called, "which has a supply"): supply for called, supply in given}
         if len(supplies) < len(given):
@@ -334,8 +306,9 @@ class Coordinates:
     """
 
     K: ConvexSet
-    on_network: NetworkFiles | None = None
-    on_links: LinkColumns | None = None
+    files: network_files.NetworkFiles | None = None
+    # if they are links, or shares on links
+    links: LinkColumns | None = None
     names: tuple[str, ...] = ()
     # the table that named them
     first: Path | None = None
@@ -344,20 +317,20 @@ class Coordinates:
 
     @property
     def network(self) -> Network | None:
-        return None if self.on_network is None else self.on_network.network
+        return None if self.files is None else self.files.network
 
     @property
     def labels(self) -> tuple[str, ...]:
         if self.network is not None:
             return self.network.names
-        if self.on_links is not None:
-            return self.on_links.labels
+        if self.links is not None:
+            return self.links.labels
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def title(self, kind: str, tables: Tables) -> str:
-        if self.on_network is not None:
-            return self.on_network.title
-        over = "" if self.on_links is None else f" over the links of {self.on_links.name}"
+        if self.files is not None:
+            return self.files.title
+        over = "" if self.links is None else f" over the links of {self.links.name}"
         losses = "costs" if tables.losses is None else f"{tables.losses.name} losses"
         return f"A point of a {kind}{over} under {losses}."
 
@@ -365,23 +338,8 @@ class Coordinates:
         self, read: Mapping[str, Table], paths: Mapping[str, Path], tables: Tables, place: Place
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, or of the functions that are named."""
-        losses: Batch | None = None
-        limits = list[Batch]()
-        if self.on_network is not None and read:
-            losses, of_links = self.on_network.functions(read, paths)
-            limits += [] if isinstance(of_links, Unlimited) else [of_links]
-        elif self.on_network is None:
-            values = {
-                name: self._ordered(table, self.columns(table, paths[name]))
-                for name, table in read.items()
-                if name != "budgets"
-            }
-            losses = Linear(values["costs"]) if "costs" in values else None
-            if "weights" in values:
-                budgets = one_column(read["budgets"], paths["budgets"], "budgets")
-                limits.append(Affine(values["weights"], budgets))
-            if "capacities" in values:
-                limits.append(Capacity(values["capacities"]))
+        order = self._in_order if self.files is None else self.files.in_order_of
+        losses, limits = self.of_numbers({key: order(key, read[key], paths[key]) for key in read})
         if tables.losses is not None:
             losses = build_choice(tables.losses, place.within("losses"), self.read)
         if tables.constraints is not None:
@@ -389,12 +347,30 @@ class Coordinates:
         assert losses is not None
         return losses, limits[0] if len(limits) == 1 else as_constraints(limits, losses)
 
-    def _ordered(self, table: Table, columns: Int64s) -> Floats:
-        return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
+    def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
+        """The losses and limits of finite numbers, rounds first, in the order of links and
+        commodities of a network, else of entries.
+        """
+        if self.files is not None and numbers:
+            losses, limit = self.files.of_numbers(numbers)
+            return losses, [] if isinstance(limit, Unlimited) else [limit]
+        limits, shape = list[Batch](), self.K.shape
+        if "weights" in numbers:
+            weights, budgets = numbers["weights"], numbers["budgets"]
+            limits.append(linear.weighted_rows(weights.reshape(*budgets.shape, *shape), budgets))
+        if "capacities" in numbers:
+            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(-1, *shape)))
+        costs = numbers.get("costs")
+        return None if costs is None else Linear._unchecked(C=costs.reshape(-1, *shape)), limits
+
+    def _in_order(self, name: str, table: Table, path: Path) -> Floats:
+        if name == "budgets":
+            return network_files.one_column(table, path, name)
+        return np.ascontiguousarray(table.values[:, self.columns(table, path)])
 
     def columns(self, table: Table, path: Path) -> Int64s:
-        if self.on_links is not None:
-            return self.on_links.places(table.columns, path)
+        if self.links is not None:
+            return self.links.places(table.columns, path)
         size = int(np.prod(self.K.shape))
         if self.first is None:
             if len(table.columns) != size:
@@ -404,9 +380,12 @@ class Coordinates:
         return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
 
     def points(self, table: Table, path: Path) -> Floats:
-        if self.network is None:
-            return self._ordered(table, self.columns(table, path))
-        return self._ordered(table, match_names(table.columns, self.network.names, str(path)))
+        columns = (
+            self.columns(table, path)
+            if self.network is None
+            else match_names(table.columns, self.network.names, str(path))
+        )
+        return np.ascontiguousarray(table.values[:, columns]).reshape(-1, *self.K.shape)
 
     def read(self, path: Path, place: Place) -> NDArray:
         """The array in a table. Columns that are called as coordinates are get their order."""
@@ -414,8 +393,8 @@ class Coordinates:
         self.times = table.times if self.times is None else self.times
         if self.network is not None:
             named = not set(map(plain_name, table.columns)).isdisjoint(map(plain_name, self.labels))
-        elif self.on_links is not None:
-            named = self.on_links.names_any(table.columns)
+        elif self.links is not None:
+            named = self.links.names_any(table.columns)
         else:
             shared = self.first is None or bool(set(table.columns) & set(self.names))
             named = shared and len(table.columns) == int(np.prod(self.K.shape))
@@ -451,14 +430,12 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         raise InvalidInput(f"{place.words()}an experiment needs rounds: {ways}.")
     is_info = {name: name not in TABLES for name in paths}
     read = {
-        name: read_rows(
-            path, place.within(*name.split(" ", 1)), gaps=is_info[name] or gaps != "refuse"
-        )
+        name: read_rows(path, place.within(*name.split(" ", 1)), is_info[name] or gaps != "refuse")
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
     coordinates = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
-    if (files := coordinates.on_network) is not None:
+    if (files := coordinates.files) is not None:
         read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
     require_seen(aligned)
@@ -467,16 +444,16 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     losses, limits = coordinates.functions(functions, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     if files is None:
-        warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
+        support.warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
     elif "capacities" in read:
         _warn_of_negative(read["capacities"], rounds)
     with located(place):
         info = _info(coordinates, read, paths, len(losses), rounds)
         if aligned.seen is not None:
             info["seen"] = aligned.seen[:rounds]
-        demands, links = None, coordinates.on_links if files is None else files.columns
+        demands, links = None, coordinates.links
         if files is not None and "demands" in read:
-            demands = files.demands(read["demands"], paths["demands"])[:rounds]
+            demands = files.in_order_of("demands", read["demands"], paths["demands"])[:rounds]
         return Problem(
             experiment.name,
             coordinates.K,
@@ -496,7 +473,7 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
     for row, j in cells[:1].tolist():
         where = f'{table.places[row]}, column "{table.columns[j]}"'
         sentence = f"{where}: the capacity is {table.values[row, j]:g}"
-        many = breaks(len(np.unique(cells[:, 1])))
+        many = support.breaks(len(np.unique(cells[:, 1])))
         warnings.warn(f"{sentence}; {many}", NegativeCapacity, stacklevel=3)
 
 
@@ -514,9 +491,7 @@ def _info(
         table = read[name]
         if len(table.values) != length:
             rows = len(table.values)
-            raise InvalidInput(
-                f"{paths[name]} has {rows} rows and the losses have {length} rounds."
-            )
+            raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
         if name == "context":
             values = table.values[:, 0] if len(table.columns) == 1 else table.values
             found["context"] = values[:rounds]
@@ -569,14 +544,17 @@ class RoundReader:
 
     @classmethod
     def of_set(
-        cls, choice: Choice, place: Place, names: Sequence[str] = (), objective: str = COST
+        cls,
+        choice: Choice,
+        place: Place,
+        names: Sequence[str] = (),
+        objective: str = network_files.COST,
     ) -> Self:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
         """
         coordinates = coordinates_of(choice, None, place, objective)
-        files = coordinates.on_network
-        links = coordinates.on_links if files is None else files.columns
+        links = coordinates.links
         if names and links is not None:
             raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
         reader = cls.__new__(cls)
@@ -585,9 +563,8 @@ class RoundReader:
             links.places(tuple(map(str, range(reader._size))), "")
         for name, count in Counter(reader.names).items():
             if count > 1:
-                raise InvalidInput(
-                    f"{place.words()}{count} entries of a point are called {name!r}."
-                )
+                raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
+        reader._partly = links is None and isinstance(reader.K, Simplex | SimplexProduct)
         return reader
 
     def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
@@ -595,6 +572,8 @@ class RoundReader:
         self.K, self.network = K, network = coordinates.K, coordinates.network
         self._size = math.prod(K.shape) if network is None else len(network.links)
         self._unlimited = Unlimited(K.shape)
+        # whether costs may lack names, which are NaN then
+        self._partly = False
         self.names = self._called = coordinates.labels or _names(K, names)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
@@ -655,18 +634,10 @@ class RoundReader:
         }
         if several:
             numbers |= self._weighted(rows, row["budgets"], source)
-        if (files := self._coordinates.on_network) is not None:
-            if "demands" in keys and (numbers["demands"] < 0.0).any():
-                raise InvalidInput(f"{source}: expected demands of at least 0.")
-            return files.of_numbers(numbers)
-        shape, limits = (1, *self.K.shape), list[Batch]()
-        loss = Linear._unchecked(C=numbers["costs"].reshape(shape))
-        if "weights" in numbers:
-            budgets = numbers["budgets"]
-            weights = numbers["weights"].reshape(*budgets.shape, *self.K.shape)
-            limits.append(weighted_rows(weights, budgets))
-        if "capacities" in numbers:
-            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(shape)))
+        if "demands" in keys and (numbers["demands"] < 0.0).any():
+            raise InvalidInput(f"{source}: expected demands of at least 0.")
+        loss, limits = self._coordinates.of_numbers(numbers)
+        assert loss is not None
         return loss, as_constraints(limits, loss) if limits else self._unlimited
 
     def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
@@ -698,14 +669,15 @@ class RoundReader:
             if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[name, columns] = layout
-        files = self._coordinates.on_network
+        files = self._coordinates.files
         if files is not None and name != "budgets":
             return files.in_order(name, numbers[None], layout)
-        return np.where(layout >= 0, numbers[layout], 0.0)
+        absent = math.nan if name == "costs" and self._partly else 0.0
+        return np.where(layout >= 0, numbers[layout], absent)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
-        files, size = self._coordinates.on_network, 1 if name == "budgets" else self._size
+        files, size = self._coordinates.files, 1 if name == "budgets" else self._size
         if name == "demands" and self.network is not None:
             size = len(self.network.demands)
         if isinstance(columns, int) or name == "budgets" or size == len(columns) == 1:
@@ -715,9 +687,10 @@ class RoundReader:
             return np.arange(size)
         if files is not None:
             return files.places(name, columns, where)
-        if self._coordinates.on_links is not None:
-            return self._coordinates.on_links.places(columns, where)
-        return match_names(columns, self._called, where)
+        if self._coordinates.links is not None:
+            return self._coordinates.links.places(columns, where)
+        needed = () if name == "costs" and self._partly and columns else None
+        return match_names(columns, self._called, where, needed=needed)
 
 
 def _floats(values: Sequence[Any]) -> Floats:
@@ -741,4 +714,4 @@ def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
     if path.name.lower().endswith(CSV):  # which may grow
         header = read_header(path, experiment.files)
         return column_names(header[int(is_time(header[0])) :] if header else (), str(path))
-    return read_rows(path, experiment.place("stream", "costs"), gaps=True).columns
+    return read_rows(path, experiment.place("stream", "costs"), True).columns

@@ -33,13 +33,15 @@ from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.jobs import COMPARISON, InProcess, Job, Recipe, Row
 from tidewolf.experiments.keys import Choice, learner_keys
-from tidewolf.functions.negative import warn_of_negative_capacities
+from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
 from tidewolf.sets.base import ConvexSet
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
 StreamSource: TypeAlias = Problem | tuple[ConvexSet, Stream] | Callable[..., Problem]
+# Problems, each with the seeds that give it.
+Problems: TypeAlias = list[tuple[Problem, tuple[int, ...]]]
 Grid: TypeAlias = Mapping[str, tuple[Any, ...] | None]
 # Labels, learners, and the defaults of the settings that each has.
 Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
@@ -210,7 +212,7 @@ def compare_experiments(
 def _matches(
     source: Recipe | InProcess,
     rounds: int | None,
-    problems: Sequence[tuple[Problem, tuple[int, ...]]],
+    problems: Problems,
     entrants: Entrants,
     grid: Grid,
     usual: Mapping[str, Sequence[float]] | None = None,
@@ -238,13 +240,11 @@ def _matches(
                 yield Match(Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
 
 
-def _distinct(
-    make: Callable[[int], Problem], seeds: Sequence[int]
-) -> list[tuple[Problem, tuple[int, ...]]]:
+def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
     """The distinct problems, each with the seeds that give it; an error in one is reported before
     anything is played.
     """
-    found: list[tuple[Problem, tuple[int, ...]]] = []
+    found: Problems = []
     for seed in seeds:
         problem = make(seed)
         if found and problem == found[-1][0]:

@@ -11,31 +11,30 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any, TypeAlias, final
 
 import numpy as np
 
+from tidewolf.core import arrays, batch, jit, settings
 from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, shown
-from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.batch import Stream
 from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType
-from tidewolf.core.jit import interpreting
-from tidewolf.core.settings import Check, Count, Number, Text, validate
-from tidewolf.experiments import keys
-from tidewolf.experiments.building import TABLES, build_problem, make_learner, read_point
+from tidewolf.experiments import building, keys
 from tidewolf.experiments.keys import Choice, Document, Place, learner_keys, problem_keys
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
-from tidewolf.networks.from_files import COST, OBJECTIVES
+from tidewolf.networks.network_files import COST, OBJECTIVES
 from tidewolf.problems import Problem
 
 # Which files of decisions there may be.
 FORMS = ("none", "csv", "parquet", "both")
 # Learners that play if a file names none: the default, exact projections, and re-solving.
 DEFAULT_LEARNERS = ("Ensemble", "SinhaVaze", "Resolve")
+_BY_DEFAULT = tuple(map(Choice, DEFAULT_LEARNERS))
+# Pairs of a setting and its values.
+Swept: TypeAlias = tuple[tuple[str, tuple[Any, ...]], ...]
 # Learners that play a built-in problem chosen by name: also the paper's three.
 BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "BanditPrimalDual")
 # The learner of a session that names none.
@@ -46,7 +45,7 @@ _DAYS, _PER_DAY = 3, 4
 
 
 @dataclass(frozen=True)
-class _Is(Check):
+class _Is(settings.Check):
     check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
 
     words = "what only Python code gives"
@@ -142,15 +141,13 @@ class Tables:
     losses: Annotated[Choice | None, _Is(check=_choice)] = None
     constraints: Annotated[Choice | None, _Is(check=_choice)] = None
     context: Annotated[Path | None, _Is()] = None
-    advice: Annotated[
-        tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"incumbent": "incumbent.csv"}')
-    ] = ()
-    objective: Annotated[str, Text(choices=OBJECTIVES)] = COST
-    gaps: Annotated[str, Text(choices=GAPS)] = "refuse"
+    advice: Annotated[tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"me": "me.csv"}')] = ()
+    objective: Annotated[str, settings.Text(choices=OBJECTIVES)] = COST
+    gaps: Annotated[str, settings.Text(choices=GAPS)] = "refuse"
 
     def __post_init__(self) -> None:
-        validate(self)
-        names = {*TABLES, "losses", "constraints"} - {"demands"}
+        settings.validate(self)
+        names = {*building.TABLES, "losses", "constraints"} - {"demands"}
         given = {name for name in names if getattr(self, name) is not None}
         if given >= {"costs", "losses"} or len(given & {"weights", "budgets"}) == 1:
             limits = "any of capacities, weights together with budgets, and constraints"
@@ -223,31 +220,27 @@ class Experiment:
     10.0
     """
 
-    name: Annotated[str, Text()]
+    name: Annotated[str, settings.Text()]
     stream: Annotated[Choice | Tables, _Is(check=lambda value, what: _choice(value, what, Tables))]
     hard_set: Annotated[Choice | None, _Is(check=_choice)] = None
-    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Ensemble")]')] = tuple(
-        map(Choice, DEFAULT_LEARNERS)
-    )
-    rounds: Annotated[int | None, Count()] = None
-    seeds: Annotated[tuple[int, ...], _each(partial(as_count, least=0), "[0, 1]")] = (0,)
-    cautions: Annotated[tuple[float, ...], _each(partial(as_number, above=0.0), "[10.0]")] = ()
-    swept: Annotated[
-        tuple[tuple[str, tuple[Any, ...]], ...], _each(_pair(_values), '[("horizons", [100, 200])]')
-    ] = ()
-    title: Annotated[str, Text()] = ""
+    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
+    rounds: Annotated[int | None, settings.Count()] = None
+    seeds: Annotated[tuple[int, ...], _each(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
+    cautions: Annotated[tuple[float, ...], _each(partial(arrays.as_number, above=0.0), "[10]")] = ()
+    swept: Annotated[Swept, _each(_pair(_values), '[("horizons", [100, 200])]')] = ()
+    title: Annotated[str, settings.Text()] = ""
     folder: Annotated[Path | None, _Is()] = None
-    checkpoint_seconds: Annotated[float, Number(above=0.0)] = 10.0
+    checkpoint_seconds: Annotated[float, settings.Number(above=0.0)] = 10.0
     files: Annotated[FileFormat, _Is(check=as_format)] = PLAIN
-    decisions: Annotated[str | None, Text(choices=FORMS)] = None
-    smallest_path: Annotated[float, Number(least=0.0)] = 0.0
+    decisions: Annotated[str | None, settings.Text(choices=FORMS)] = None
+    smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
     incumbent: Annotated[Path | None, _Is()] = None
     as_run: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        validate(self)
+        settings.validate(self)
         if not self.learners or not self.seeds:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
@@ -301,7 +294,7 @@ class Experiment:
         Problem
             With the set `K`, the `stream` and the `labels` of coordinates.
         """
-        return build_problem(self, seed)
+        return building.build_problem(self, seed)
 
     def entrants(self) -> tuple[Choice, ...]:
         """The learners that play, each at every value of caution if it has one to set.
@@ -313,11 +306,10 @@ class Experiment:
         """
         found = []
         for choice in self.learners:
-            swept = "caution" in learner_keys(choice.name) and "caution" not in choice.given
+            name, given = choice.name, choice.given
+            swept = "caution" in learner_keys(name) and "caution" not in given
             values = self.cautions if swept else ()
-            found += [
-                Choice.of(choice.name, {**choice.given, "caution": value}) for value in values
-            ] or [choice]
+            found += [Choice.of(name, {**given, "caution": at}) for at in values] or [choice]
         return tuple(dict.fromkeys(found))
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
@@ -342,8 +334,8 @@ class Experiment:
             given = f"{shown(entrant)} for {shown(problem)}"
             raise WrongType(f"A learner is made of a Choice for a Problem, not of {given}.")
         place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
-        read = partial(read_point, problem.labels)
-        learner = make_learner(entrant, problem.K, problem.network, place, read, defaults)
+        read = partial(building.read_point, problem.labels)
+        learner = building.make_learner(entrant, problem.K, problem.network, place, read, defaults)
         with keys.located(place, learner_keys(entrant.name)):
             _require_info(learner, problem.stream)
         return learner
@@ -415,25 +407,21 @@ class Experiment:
         """
         if rounds is None:
             rounds = len(self.problem(self.seeds[0]))
-        rounds = as_count(rounds, "The number of rounds", least=0)
+        rounds = arrays.as_count(rounds, "The number of rounds", least=0)
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             stream = keys.with_defaults(stream, problem_keys(stream.name))
         else:
-            stream = Tables(
-                **{name: _absolute(part) for name, part in given_fields(stream).items()}
-            )
+            stream = Tables(**{key: _absolute(at) for key, at in given_fields(stream).items()})
         if K is not None:
             K = _absolute(keys.with_defaults(K, keys.kind_keys(keys.kind_named(K.name))))
-        entrants = [
-            keys.with_defaults(
-                Choice.of(each.name, {"horizon": rounds, **each.given}), learner_keys(each.name)
-            )
-            for each in self.entrants()
-        ]
-        return replace(
-            self, rounds=rounds, stream=stream, hard_set=K, learners=tuple(entrants), cautions=()
+        of_rounds = {"horizon": rounds}
+        learners = tuple(
+            keys.with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
+            for one in self.entrants()
         )
+        made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
+        return replace(self, **made, cautions=())
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""
@@ -465,7 +453,7 @@ class Experiment:
         return keys.to_toml(data)
 
 
-def _require_info(learner: Learner[Any], stream: Stream) -> None:
+def _require_info(learner: Learner[Any], stream: batch.Stream) -> None:
     """Refuse an expert for which the stream has no data, so that it would never act."""
     names = tuple(stream.advice or ())
     for one in learner.fields().get("experts") or ():
@@ -508,7 +496,7 @@ def _refusal(name: str, problem: Problem) -> str | None:
     """
     try:
         learner = keys.learner_named(name)(problem.K, horizon=len(problem))
-        with interpreting():  # one round is no reason to load machine code
+        with jit.interpreting():  # one round is no reason to load machine code
             next(iter(play(learner, problem.stream[:1])), None)
     except TidewolfError as error:  # another one is a mistake in the input: the run reports it
         return str(error) if isinstance(error, NotSupported) else None

@@ -82,8 +82,7 @@ from tidewolf.experiments.experiment import Experiment
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.functions import Capacity, LoadLimit
-from tidewolf.networks import PathShare
-from tidewolf.networks.routes import Route, routes_of
+from tidewolf.networks.network import PathShare, Route, routes_of
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 
@@ -302,9 +301,7 @@ class RunFolder:
                 found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
-    def _play(
-        self, job: Job, ready: Prepared, progress: RunFollow | None, stopping: Callable[[], bool]
-    ) -> Run:
+    def _play(self, job: Job, ready: Prepared, progress: Any, stopping: Callable[[], bool]) -> Run:
         problem, file = ready.problem, self.path / CHECKPOINTS_FOLDER / job.label
         learner = job.source.learner(job.entrant, problem, job.seed)
         recording, log = jobs.begin(learner, problem, file, job.origin), None
@@ -537,9 +534,7 @@ class TableWriter(NamedTuple):
     # on whose clock dates are written, with their offset
     zone: str | None = None
 
-    def write(
-        self, name: str, rounds: Int64s, columns: Mapping[str, NDArray | Sequence[str]], about: str
-    ) -> None:
+    def write(self, name: str, rounds: Int64s, columns: Mapping[str, Any], about: str) -> None:
         """NAME.parquet and NAME.csv, those that are asked for: rows of these rounds."""
         import_extra("pandas", "Writing tables", "app")
         pyarrow = import_extra("pyarrow", "Writing tables", "app")
@@ -606,9 +601,8 @@ class TableWriter(NamedTuple):
                 demands, last = None if sent is None else sent[t], key
                 routes = large(routes_of(problem.K, problem.network, x, demands) or [], smallest)
             found += [(t, route) for route in routes]
-        columns: dict[str, Any] = {
-            name: [route[i] for _, route in found] for i, name in enumerate(Route._fields)
-        }
+        names = Route._fields
+        columns: dict[str, Any] = {key: [getattr(at, key) for _, at in found] for key in names}
         columns |= {name: np.array(columns[name], dtype=np.float64) for name in ("share", "volume")}
         about = "share: of the commodity's demand; volume: share times demand"
         self.write(PATHS, np.array([t for t, _ in found]), columns, about)
@@ -712,9 +706,7 @@ def large(routes: list[Route], smallest: float) -> list[Route]:
         kept = [route for route in own if route.share >= smallest]
         kept = kept or [max(own, key=lambda route: route.share)]
         whole = sum(route.share for route in own) / sum(route.share for route in kept)
-        found += [
-            route._replace(share=route.share * whole, volume=route.volume * whole) for route in kept
-        ]
+        found += [at._replace(share=at.share * whole, volume=at.volume * whole) for at in kept]
     return found
 
 

@@ -68,12 +68,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors
+from tidewolf.core import checkpoint, errors, feedback, jit
 from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
-from tidewolf.core.feedback import SEES
-from tidewolf.core.jit import ON_COMPILING
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -82,10 +80,9 @@ from tidewolf.experiments.experiment import Experiment, Tables, given_fields
 from tidewolf.experiments.keys import Choice, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods import compiled_rounds
-from tidewolf.methods.base import Learner
+from tidewolf.methods import base, compiled_rounds
 from tidewolf.problems import Problem
-from tidewolf.problems.data import origin
+from tidewolf.problems.base import origin
 
 T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
@@ -126,7 +123,7 @@ class Recipe(NamedTuple):
     def problem(self, rounds: int | None, seed: int) -> Problem:
         return replace(self.experiment, rounds=rounds).problem(seed)
 
-    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> base.Learner[Any]:
         return self.experiment.learner(entrant, problem, seed)
 
 
@@ -137,18 +134,18 @@ class InProcess:
 
     name: str
     made: Problem
-    factories: Mapping[str, Callable[..., Learner[Any]]]
+    factories: Mapping[str, Callable[..., base.Learner[Any]]]
     identity = ""
 
     def problem(self, rounds: int | None, seed: int) -> Problem:
         return self.made
 
-    def learner(self, entrant: Choice, problem: Problem, seed: int) -> Learner[Any]:
+    def learner(self, entrant: Choice, problem: Problem, seed: int) -> base.Learner[Any]:
         factory = self.factories[entrant.name]
         more = {"horizon": len(problem), "seed": seed}
         given = {key: more[key] for key in more if key in signature(factory).parameters}
         learner = factory(problem.K, **entrant.given, **given)
-        if not isinstance(learner, Learner):
+        if not isinstance(learner, base.Learner):
             raise errors.WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
         return learner
 
@@ -351,7 +348,7 @@ class Player:
                 ready = self.prepared(job)
                 comparator = ready.plain()
                 learner = job.source.learner(job.entrant, ready.problem, job.seed)
-                sees = SEES[learner.needs]
+                sees = feedback.SEES[learner.needs]
                 recording = begin(learner, ready.problem, file, job.origin)
                 advance(recording, file, moved=moved)
                 run = finished(recording, ready.best or UNKNOWN)
@@ -370,9 +367,7 @@ def failed(job: Job, reason: str, comparator: Row | None = None, sees: str = "")
     return job.plain() | dict.fromkeys(MEASURES) | more
 
 
-def begin(
-    learner: Learner[Any], problem: Problem, file: Path | None, origin: str = ""
-) -> Recording:
+def begin(learner: Any, problem: Problem, file: Path | None, origin: str) -> Recording:
     if file is None or not file.exists():
         return Recording(learner, problem.stream, source=origin)
     data, where = checkpoint.read(file), {"source": origin, "folder": str(file.parent.parent)}
@@ -778,11 +773,11 @@ def compiling_beside(experiment: Experiment) -> Iterator[None]:
                 end.write(pickle.dumps(experiment))
 
     if processors() > 1:
-        ON_COMPILING.append(start)
+        jit.ON_COMPILING.append(start)
     try:
         yield
     finally:
-        ON_COMPILING.clear()
+        jit.ON_COMPILING.clear()
         for child in started:
             child.kill()
             child.wait()

@@ -41,8 +41,7 @@ from tidewolf import sets as _sets
 from tidewolf.core import batch, settings
 from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, WrongType
-from tidewolf.core.settings import Check, Numbers, Setting, constructor_of
-from tidewolf.experts.season import PeriodSetting
+from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network, tunnels
 from tidewolf.sets import ConvexSet
@@ -51,7 +50,7 @@ from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 if TYPE_CHECKING:
     from tidewolf.experiments.experiment import Experiment
 
-Keys = Mapping[str, Setting]
+Keys = Mapping[str, settings.Setting]
 KeyPath: TypeAlias = tuple[str | int, ...]
 FILE_FORMAT = 1
 _STRING_OR_COMMENT = re.compile(
@@ -62,7 +61,7 @@ _STRING_OR_COMMENT = re.compile(
 # What a file may call a set that is described by a graph and what goes over it.
 NETWORK = "Network"
 # What a file may write for a setting that only Python code can give.
-_NOTHING = Setting("", None, None, False, None).words
+_NOTHING = settings.Setting("", None, None, False, None).words
 
 
 @final
@@ -199,17 +198,15 @@ def takes_a_set(problem: str) -> bool:
 # --- keys -----------------------------------------------------------------------------------------
 
 
-class FileKey(Setting):
+class FileKey(settings.Setting):
     """A key that belongs to files, and to no class: it is checked where it is read."""
 
 
-def key(name: str, check: Check, default: Any = None) -> FileKey:
+def key(name: str, check: settings.Check, default: Any = None) -> FileKey:
     return FileKey(name, Any, check, True, default)
 
 
-_DIRECTED = key(
-    "directed", settings.Flag("Whether links carry one way only. None: as the graph's file says.")
-)
+_DIRECTED = key("directed", settings.Flag("Whether links lead one way. None: as the file says."))
 
 
 class NodesFile(settings.Text):
@@ -242,9 +239,7 @@ _TUNNELS = key(
 )
 # The settings of a network that tunnels replace.
 CHOOSES_PATHS = frozenset(("paths", "k", "disjoint"))
-_NODES = key(
-    "nodes", NodesFile("A table with the name, longitude and latitude of each node, for the page.")
-)
+_NODES = key("nodes", NodesFile("A table of nodes for the page: name, longitude and latitude."))
 _SENT = "How much is sent, in the unit of the capacities; points are shares of it."
 # What a file may say of one flow from a source to a target, beside what the set declares.
 _ONE_FLOW = (
@@ -255,7 +250,7 @@ _ONE_FLOW = (
 _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to the experts."))
 
 
-def keys_of(make: Any, *without: str) -> dict[str, Setting]:
+def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
     """The settings of what `make` makes that a file can give, by key."""
     return {
         setting.key: setting
@@ -264,21 +259,20 @@ def keys_of(make: Any, *without: str) -> dict[str, Setting]:
     }
 
 
-def problem_keys(name: str) -> dict[str, Setting]:
+def problem_keys(name: str) -> dict[str, settings.Setting]:
     return keys_of(_problems.named(name), "K", "rounds", "seed")
 
 
-def learner_keys(name: str) -> dict[str, Setting]:
+def learner_keys(name: str) -> dict[str, settings.Setting]:
     known = keys_of(learner_named(name), "K")
     return known | ({"season": _SEASON} if "experts" in known else {})
 
 
 @cache
 def kind_keys(kind: type) -> Keys:
-    known = keys_of(constructor_of(kind))
+    known = keys_of(settings.constructor_of(kind))
     if "graph" in known and carries_flow(known):
-        one_flow = {"source", "target"} <= known.keys()
-        more = (_DIRECTED, _NODES, *(_ONE_FLOW if one_flow else ()))
+        more = (_DIRECTED, _NODES, *(_ONE_FLOW if ({"source", "target"} <= known.keys()) else ()))
         more += (_TUNNELS,) if kind is Network else ()
         known |= {each.name: each for each in more if each.name not in known}
     return known
@@ -289,7 +283,7 @@ def carries_flow(known: Keys) -> bool:
     return any(isinstance(each.check, Node | Commodities | Supplies) for each in known.values())
 
 
-def inner_of(setting: Setting) -> tuple[type, bool] | None:
+def inner_of(setting: settings.Setting) -> tuple[type, bool] | None:
     """What a setting is made of, if that is a set or a batch of functions, which a file describes
     by a table of its own; and whether there may be several.
     """
@@ -306,7 +300,7 @@ def inner_of(setting: Setting) -> tuple[type, bool] | None:
 def names_file(known: Keys, name: str) -> bool:
     """Whether text under a key is the name of a file, not a column of an edge list."""
     check = known[name].check if name in known else None
-    if isinstance(check, Numbers):
+    if isinstance(check, settings.Numbers):
         return "graph" not in known
     return isinstance(check, Links | tunnels.LinkRows | Commodities | Supplies | NodesFile)
 
@@ -325,13 +319,13 @@ def with_defaults(choice: Choice, known: Keys) -> Choice:
     return Choice.of(choice.name, {name: given[name] for name in known if name in given})
 
 
-def read_plain(setting: Setting, value: Any) -> Any:
+def read_plain(setting: settings.Setting, value: Any) -> Any:
     """What a file, or a default, says; None if it is of another kind."""
     value = list(value) if isinstance(value, tuple) else value
     return None if setting.check is None else setting.check.read(value)
 
 
-def words_of(setting: Setting) -> str:
+def words_of(setting: settings.Setting) -> str:
     part = inner_of(setting)
     if part is None:
         return setting.words
@@ -339,16 +333,16 @@ def words_of(setting: Setting) -> str:
     return f"a list, each item {one}" if part[1] else one
 
 
-def _readable(setting: Setting) -> bool:
+def _readable(setting: settings.Setting) -> bool:
     return setting.words != _NOTHING or inner_of(setting) is not None
 
 
 def _describable(kind: type) -> bool:
-    settings = _by_name(constructor_of(kind)).values()
-    return bool(settings) and all(_readable(each) or not each.required for each in settings)
+    found = _by_name(settings.constructor_of(kind)).values()
+    return bool(found) and all(_readable(each) or not each.required for each in found)
 
 
-def _by_name(make: Any) -> dict[str, Setting]:
+def _by_name(make: Any) -> dict[str, settings.Setting]:
     """The settings that are given by name: not `*sets`."""
     parameters = inspect.signature(make).parameters
     return {
@@ -404,7 +398,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def located(place: Place, known: Mapping[str, Setting] | None = None) -> Iterator[None]:
+def located(place: Place, known: Mapping[str, settings.Setting] | None = None) -> Iterator[None]:
     """An error gets the place of the setting that it carries in front."""
     try:
         yield
@@ -484,9 +478,7 @@ def parse(text: str, name: str) -> Document:
 
 def _places(text: str) -> Iterator[tuple[KeyPath, tuple[int, int]]]:
     """Line and column of each table, and of each key at the start of a line."""
-    plain = _STRING_OR_COMMENT.sub(
-        lambda found: (" " if found[0][0] == "#" else "_") * len(found[0]), text
-    )
+    plain = _STRING_OR_COMMENT.sub(lambda at: (" " if at[0][0] == "#" else "_") * len(at[0]), text)
     counts, table, depth, at = Counter[KeyPath](), KeyPath(), 0, 0
     for line in plain.split("\n"):
         if depth == 0 and line.strip():

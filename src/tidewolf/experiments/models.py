@@ -1,6 +1,6 @@
 """Pydantic models of experiment files and of requests for a session.
 
-`Described` is what both share; `File` is an experiment in TOML, and `service.description` adds how
+`Described` is what both share; `File` is an experiment in TOML, and `service.models` adds how
 a session is served. Tables of sets, functions, problems and learners have models made of the
 settings that their classes declare (`core.settings`), so that nothing is described twice. Models
 are strict: no unknown key, no text or true for a number, every number finite. What is refused has a
@@ -43,7 +43,7 @@ from tidewolf.experiments import building, experiment, keys
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.networks import Network
-from tidewolf.networks.from_files import CAPACITY, LENGTH
+from tidewolf.networks.network_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
 V = TypeVar("V")
@@ -91,9 +91,8 @@ def refused(sentence: str, *path: str | int) -> ValidationError:
     that lead to the table in front.
     """
     kind = PydanticCustomError("refused", "{sentence}", {"sentence": sentence})
-    return ValidationError.from_exception_data(
-        "", [InitErrorDetails(type=kind, loc=path, input=None)]
-    )
+    details = InitErrorDetails(type=kind, loc=path, input=None)
+    return ValidationError.from_exception_data("", [details])
 
 
 def refusal(found: ValidationError, given: Any, model: type[BaseModel]) -> tuple[KeyPath, str]:
@@ -448,21 +447,18 @@ def _of_polytope(given: Mapping[str, Any]) -> int:
     return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
 
 
+_SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
 # Sets whose points have another size than the setting or the largest array gives.
 _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     NETWORK: _of_network,
-    **dict.fromkeys(
-        ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex"), lambda given: _whole(given["n"]) ** 2
-    ),
+    **dict.fromkeys(_SQUARE, lambda given: _whole(given["n"]) ** 2),
     "Ellipsoid": lambda given: (_shape(given["matrix"]) or (0,))[0],
     "MultiFlow": lambda given: _commodities(given) * _ways(given),
     "NuclearBall": lambda given: _whole(given["shape"]),
     "Polytope": _of_polytope,
     "Product": lambda given: sum(map(entries_of, given["parts"])),
     "SimplexProduct": lambda given: sum(given["sizes"]),
-    "Transportation": lambda given: math.prod(
-        math.prod(_shape(given[side])) for side in ("rows", "columns")
-    ),
+    "Transportation": lambda given: math.prod(_shape(given["rows"]) + _shape(given["columns"])),
     "VertexHull": lambda given: math.prod(_shape(given["points"])[1:]),
 }
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -33,6 +33,10 @@ from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
 from tidewolf.sets import ConvexSet, L2Ball, Simplex
 
+# Called with a part, and how many of how many are done.
+Progress: TypeAlias = Callable[[str, int, int], None]
+# Of each length of intervals the worst in regret and in violation.
+Worst: TypeAlias = tuple[tuple[int, Interval | None, Interval], ...]
 SLOPES: Any = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 # How often a stream turns against the learner, whatever the horizon.
 TURNS = 8
@@ -122,7 +126,7 @@ class Study(NamedTuple):
     K: ConvexSet
     size: Size
     growths: tuple[Measured, ...]
-    intervals: tuple[tuple[int, Interval | None, Interval], ...]
+    intervals: Worst
     means: tuple[Means, ...]
     moves_from: int
     holds_from: int
@@ -142,7 +146,7 @@ def learners(K: ConvexSet, T: int) -> dict[str, base.Learner[Any]]:
 def study(
     K: ConvexSet | None = None,
     size: Size = USUAL,
-    progress: Callable[[str, int, int], None] = lambda part, done, of: None,
+    progress: Progress = lambda part, done, of: None,
 ) -> Study:
     """Run everything on a set; None: a simplex of 6 entries."""
     K, skipped = Simplex(6) if K is None else K, dict[str, str]()
@@ -172,9 +176,7 @@ def _stream(K: ConvexSet, T: int, seed: int, kind: str) -> Problem:
     return adversarial(T, seed, kind=kind, K=K, phase=max(1, T // TURNS))
 
 
-def _growths(
-    K: ConvexSet, size: Size, progress: Callable[[str, int, int], None]
-) -> tuple[Measured, ...]:
+def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ...]:
     names, shape = tuple(learners(K, 1)), (len(size.horizons), size.seeds)
     totals = {name: np.full((2, *shape), -math.inf) for name in names}
     calls, prefix = {name: np.zeros(shape, int) for name in names}, dict.fromkeys(names, 0.0)
@@ -206,16 +208,12 @@ def _regret(found: Run) -> float:
     return math.nan if found.regret is None else found.regret[1]
 
 
-def _intervals(
-    K: ConvexSet, size: Size, progress: Callable[[str, int, int], None]
-) -> tuple[tuple[int, Interval | None, Interval], ...]:
+def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
     """The worst of each length on the stream whose constraint moves from one side to the other."""
     T = size.interval_rounds
     found = run(DriftPlusPenalty(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
     worst = intervals(found, progress=lambda done, of: progress("intervals", done, of))
-    return tuple(
-        (these[0].length, regret, violation) for these, regret, violation in worst.worst_by_length()
-    )
+    return tuple((some[0].length, f, g) for some, f, g in worst.worst_by_length())
 
 
 def _means(K: ConvexSet, T: int, seeds: int) -> Means:

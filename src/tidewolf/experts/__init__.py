@@ -7,12 +7,10 @@ best policy (docs/theory/method.md).
 """
 
 from tidewolf.experts.base import Adviser, Proposals
-from tidewolf.experts.context import Categories, Context
+from tidewolf.experts.context import Categories, Context, Season
 from tidewolf.experts.leader import Leader
-from tidewolf.experts.named import Named
+from tidewolf.experts.named import Named, Static
 from tidewolf.experts.resolve import Resolve
-from tidewolf.experts.season import Season
-from tidewolf.experts.static import Static
 
 __all__ = [
     "Adviser",

@@ -22,8 +22,7 @@ from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.hindsight.boxed_model import BoxedBasis, BoxedModel
 from tidewolf.kernels import resolving
 
-MOST_ENTRIES = 1 << 22
-"""Costs that are remembered here at most."""
+MOST_ENTRIES = 1 << 22  # Costs that are remembered here at most.
 
 
 class Rows:
@@ -97,11 +96,9 @@ class Resolving:
             return None
         if max(one.keep for one in plain) * K.shape[0] > MOST_ENTRIES:
             return None
-        known = len(_longest(states))
-        for adviser, state in zip(plain, states, strict=True):
-            if not _is_usual(adviser, state, known, number, K.shape[0]):
-                return None
-        return cls(plain, states, model, number)
+        known, each = len(_longest(states)), zip(plain, states, strict=True)
+        usual = all(_is_usual(*own, known, number, K.shape[0]) for own in each)
+        return cls(plain, states, model, number) if usual else None
 
     def copy(self) -> Resolving:
         made = object.__new__(Resolving)
@@ -113,8 +110,7 @@ class Resolving:
         """For the kernel, whose first round is in this row of its functions."""
         self.ints[resolving.BEGIN] = begin
         first, (costs, capacities) = max(0, self._end - self._rows.keep), self._rows.arrays
-        past = costs[first : self._end], capacities[first : self._end]
-        return self.floats, self.ints, *past
+        return self.floats, self.ints, costs[first : self._end], capacities[first : self._end]
 
     def played(self, costs: NDArray, capacities: NDArray, x: Floats) -> list[int]:
         """These rounds are over, in the last of which x was played; how many programs were solved
@@ -124,10 +120,11 @@ class Resolving:
         rows = self._rows.after(self._end, costs, capacities)
         self._end = self._end + rounds if rows is self._rows else rows.filled
         self._rows, self._number, self._x = rows, self._number + rounds, x
-        backs = (one.data if isinstance(one.data, int) else 1 for one in self._advisers)
-        solved = (max(0, rounds - max(0, back - 1 - known)) for back in backs)
-        each = zip(self._advisers, solved, strict=True)
-        return [count for one, count in each for _ in one.headroom]
+        found = list[int]()
+        for one in self._advisers:
+            back = one.data if isinstance(one.data, int) else 1
+            found += [max(0, rounds - max(0, back - 1 - known))] * len(one.headroom)
+        return found
 
     def states(self) -> list[ResolveState]:
         if self._x is None:
@@ -173,9 +170,9 @@ def _longest(states: Sequence[ResolveState]) -> tuple[SeenRound, ...]:
 
 
 def _basis(state: ResolveState, cold: BoxedBasis) -> BoxedBasis:
-    own = state.boxed
-    fits = own is not None and own.columns == cold.columns and len(own.basis) == len(cold.basis)
-    return own if own is not None and fits else cold
+    own = state.boxed or cold
+    fits = own.columns == cold.columns and len(own.basis) == len(cold.basis)
+    return own if fits else cold
 
 
 def _is_usual(adviser: Resolve, state: ResolveState, known: int, number: int, n: int) -> bool:

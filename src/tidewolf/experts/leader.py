@@ -36,13 +36,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, oracle, round_info, settings
+from tidewolf.core import checkpoint, conforming, round_info, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.feedback import FullInformation
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals, Seen
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves
@@ -54,16 +55,12 @@ from tidewolf.methods.settings import OptionalRounds
 from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 from tidewolf.sets.base import Polyhedral
 
-MOST_BYTES = 64 << 20
-"""Stored rounds take at most so much."""
-BLOCK = 64
-"""Rounds that are stored together."""
+MOST_BYTES = 64 << 20  # Stored rounds take at most so much.
+BLOCK = 64  # Rounds that are stored together.
+# Gaps between fits as a share of the past; the part of a gap after which a fit is used.
 GROWTH, DELAY = 0.15, 16
-"""Gaps between fits as a share of the past; the part of a gap after which a fit is used."""
-CAREFUL = (1.0, 10.0)
-"""lambda."""
-STEEPEST_OF = 64
-"""Rounds that G_f and G_g are taken from."""
+CAREFUL = (1.0, 10.0)  # lambda.
+STEEPEST_OF = 64  # Rounds that G_f and G_g are taken from.
 MOST_VERTICES = 256
 SEED = 20_260_118
 
@@ -72,11 +69,9 @@ class Block(NamedTuple):
     loss: Batch
     limit: Batch
     numbers: Int64s
-    counts: Int64s
-    """how many rounds each stands for"""
+    counts: Int64s  # how many rounds each stands for
 
     def thinned(self, rng: np.random.Generator) -> Block:
-        """One random round of each two, which stands for both."""
         n = len(self.numbers)
         pairs = [range(i, min(i + 2, n)) for i in range(0, n, 2)]
         kept = [pair[int(rng.integers(len(pair)))] for pair in pairs]
@@ -87,14 +82,10 @@ class Block(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of what rounds do not share."""
-        return sum(_size(one) for batch in (self.loss, self.limit) for one in leaves(batch))
-
-
-def _size(one: Batch) -> int:
-    if not isinstance(one, ArrayBatch):
-        return 0
-    arrays: Any = [one.__dict__[name] for name in one.by_round]
-    return sum(8 * int(getattr(array, "nnz", None) or math.prod(array.shape)) for array in arrays)
+        each = (one for batch in (self.loss, self.limit) for one in leaves(batch))
+        own = [one for one in each if isinstance(one, ArrayBatch)]
+        arrays: Any = [one.__dict__[name] for one in own for name in one.by_round]
+        return sum(8 * int(getattr(a, "nnz", None) or math.prod(a.shape)) for a in arrays)
 
 
 def rows_of(blocks: Sequence[Batch], rows: Iterable[int]) -> Batch:
@@ -122,8 +113,7 @@ class Blocks(checkpoint.Stored):
 
     def and_then(self, block: Block, oldest: int) -> Blocks:
         """With a block, without those all of whose rounds are before the oldest."""
-        kept = [one for one in self.blocks if one.numbers.max() >= oldest]
-        blocks = Blocks((*kept, block))
+        blocks = Blocks((*(b for b in self.blocks if b.numbers.max() >= oldest), block))
         while blocks.size > MOST_BYTES and sum(len(one.numbers) for one in blocks.blocks) > 2:
             rng = np.random.default_rng((SEED, int(block.numbers[-1])))
             thin = [one.thinned(rng) for one in blocks.blocks]
@@ -207,26 +197,19 @@ class Fit(checkpoint.Stored):
 
 class Found(NamedTuple):
     points: tuple[Array | None, ...]
-    solves: int
-    """programs"""
+    solves: int  # programs
 
 
 class LeaderState(NamedTuple):
     blocks: Blocks
-    recent: RecentRounds
-    """the newest rounds, not yet in a block"""
-    due: int
-    """the round of the next fit"""
-    points: tuple[Array | None, ...]
-    """in use"""
-    fit: Fit | None = None
-    """the next ones"""
-    used_from: int = 0
-    """the round from which on those are used"""
+    recent: RecentRounds  # the newest rounds, not yet in a block
+    due: int  # the round of the next fit
+    points: tuple[Array | None, ...]  # in use
+    fit: Fit | None = None  # the next ones
+    used_from: int = 0  # the round from which on those are used
+    # the newest ones that are known, if the set has no linear description
     vertices: tuple[Vertex, ...] = ()
-    """the newest ones that are known, if the set has no linear description"""
-    price: float = 0.0
-    """w/V"""
+    price: float = 0.0  # w/V
 
 
 @final
@@ -256,33 +239,23 @@ class Leader(Adviser):
     needs_functions: ClassVar[bool] = True
     gives_members: ClassVar[bool] = True
     names: ClassVar[tuple[str, ...]] = ("leader", "leader, careful")
+    in_words: ClassVar[tuple[str, ...]] = ("the leader", "the leader, careful")
     waits: ClassVar[bool] = False
 
     every: Annotated[int, settings.Count()] = 48
     rows: Annotated[int, settings.Count(least=4)] = 1500
     window: OptionalRounds = None
 
-    @property
-    def in_words(self) -> tuple[str, ...]:
-        return "the leader", "the leader, careful"
-
-    def start(self, K: oracle.HasLMO) -> LeaderState:
+    def start(self, K: HasLMO) -> LeaderState:
         return LeaderState(Blocks(), RecentRounds(), self.every, (None,) * len(CAREFUL))
 
-    def observe(
-        self, K: oracle.HasLMO, state: LeaderState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> LeaderState:
+    def observe(self, K: HasLMO, state: LeaderState, feedback: Seen, x: Array) -> LeaderState:
         blocks = state.blocks.blocks
         newest = max(state.recent.newest, int(blocks[-1].numbers.max()) if blocks else -1)
         return self.observe_round(K, state, feedback, x, newest + 1)
 
     def observe_round(
-        self,
-        K: oracle.HasLMO,
-        state: LeaderState,
-        feedback: FullInformation | FirstOrder,
-        x: Array,
-        number: int,
+        self, K: HasLMO, state: LeaderState, feedback: Seen, x: Array, number: int
     ) -> LeaderState:
         if not isinstance(feedback, FullInformation):
             return state
@@ -300,13 +273,13 @@ class Leader(Adviser):
         return 0 if self.window is None else t - self.window
 
     def weighed(
-        self, K: oracle.HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
+        self, K: HasLMO, state: LeaderState, weights: Floats, t: int, price: Price
     ) -> LeaderState:
         return state._replace(price=price()) if t >= state.due else state
 
     def propose(
         self,
-        K: oracle.HasLMO,
+        K: HasLMO,
         state: LeaderState,
         info: round_info.RoundInfo | None,
         t: int,
@@ -326,8 +299,7 @@ class Leader(Adviser):
             state = state._replace(points=points, fit=None)
         return Proposals(state.points, state, 0, solves)
 
-    def _fitted(self, K: oracle.HasLMO, state: LeaderState, t: int) -> Found:
-        """A point for each expert from the rounds before t."""
+    def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
             return Found(state.points, 0)
@@ -341,8 +313,7 @@ class Leader(Adviser):
         losses, limits = [one.loss for one in blocks], [one.limit for one in blocks]
         free = all(isinstance(leaf, Unlimited) for one in limits for leaf in leaves(one))
         rng = np.random.default_rng((SEED, t))
-        most = self.rows if free else self.rows - self.rows // 4
-        S = strata(counts[order], most, rng)
+        S = strata(counts[order], self.rows if free else self.rows - self.rows // 4, rng)
         few = order[S.rows[:: max(1, len(S.rows) // STEEPEST_OF)]]
         ratio = 0.0 if free else _ratio(K, rows_of(losses, few), rows_of(limits, few))
         found, solves = list[Array | None](), 0
@@ -366,13 +337,13 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: oracle.HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
+    def _solver(self, K: HasLMO, vertices: tuple[Vertex, ...]) -> BestPoint | None:
         if isinstance(K, Polyhedral):
             return BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None
 
 
-def _ratio(K: oracle.HasLMO, losses: Batch, limits: Batch) -> float:
+def _ratio(K: HasLMO, losses: Batch, limits: Batch) -> float:
     """G_f/G_g, 1 if one of them is 0."""
     G_f, G_g = (
         max(norm(K.tangent(g[i, ...])) for i in range(len(g)))
@@ -390,8 +361,7 @@ def _block(rounds: Sequence[Any]) -> Block:
 class Sample(NamedTuple):
     rows: Int64s
     weights: Floats
-    starts: Int64s
-    """where each stratum starts; there are as many as rows"""
+    starts: Int64s  # where each stratum starts; there are as many as rows
 
 
 def strata(counts: Int64s, most: int, rng: np.random.Generator) -> Sample:

@@ -9,6 +9,11 @@ active-set projection, whose member x stands for it; the distance |z - x| is rec
 set is kept between rounds, so that points that are near one another take few calls; where the
 calls do not suffice to come near, there is no advice in that round, and one call is kept for the
 next.
+
+`Static` stays: the point that was played in the first round, in every round after it. Where losses
+declare their curvature, values are mixed, and the run ends within ln(1/prior)/alpha of each expert
+(methods/steps/hedge.py). Then this expert, with its large prior, keeps a run that has nothing to
+learn near the start.
 """
 
 from __future__ import annotations
@@ -19,34 +24,28 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arrays, errors, round_info, settings
-from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Proposals
+from tidewolf.experts.base import Adviser, Proposals, Seen
 from tidewolf.methods.pool import Pool
 from tidewolf.projection.one_shot import as_near
 from tidewolf.sets.base import ConvexSet, membership_tolerance
 
+# A point is brought in up to this share of radius^2, as a squared distance from its projection's
+# infeasible iterate.
 SHARE = 1e-6
-"""A point is brought in up to this share of radius^2, as a squared distance from its projection's
-infeasible iterate.
-"""
 
 
+# Points are taken for members but for rounding up to this excess, as a share of the radius.
 NEAR = 1e-5
-"""Points are taken for members but for rounding up to this excess, as a share of the radius."""
-ENOUGH = 1e-3
-"""A member stands for a point up to this share of radius^2."""
+ENOUGH = 1e-3  # A member stands for a point up to this share of radius^2.
 
 
 class NamedState(NamedTuple):
-    pool: Pool
-    """the last point that was brought in"""
-    outside: float = 0.0
-    """the largest distance of a point from the member that stands for it"""
-    waits: bool = False
-    """whether the last point had to be brought in by oracle calls"""
+    pool: Pool  # the last point that was brought in
+    outside: float = 0.0  # the largest distance of a point from the member that stands for it
+    waits: bool = False  # whether the last point had to be brought in by oracle calls
 
 
 @final
@@ -68,6 +67,7 @@ class Named(Adviser):
     """
 
     gives_members: ClassVar[bool] = True
+    waits: ClassVar[bool] = True
 
     name: Annotated[str, settings.Text()]
 
@@ -75,17 +75,8 @@ class Named(Adviser):
     def names(self) -> tuple[str, ...]:
         return (self.name,)
 
-    @property
-    def waits(self) -> bool:
-        return True
-
     def start(self, K: HasLMO) -> NamedState:
         return NamedState(Pool.start(K, 1))
-
-    def observe(
-        self, K: HasLMO, state: NamedState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> NamedState:
-        return state
 
     def propose(
         self,
@@ -102,7 +93,15 @@ class Named(Adviser):
         nearby = _nudged(K, z)
         if nearby is not None:
             return Proposals((nearby,), state._replace(waits=False))
-        return self._brought_in(K, state, z, budget, vertices)
+        # the member near a point outside; absent where the calls do not suffice to reach it
+        y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
+        pool = pool.with_vertices(vertices)
+        count, tol = pool.count, SHARE * K.radius**2
+        pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
+        new, pool = pool.vertices_since(count), pool.tidied()
+        x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
+        outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
+        return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
 
     def _point(self, K: HasLMO, info: round_info.RoundInfo | None) -> Array | None:
         """The point that is known, in the library of the set's own; None if there is none."""
@@ -120,21 +119,8 @@ class Named(Adviser):
             ) from None
         if absent:
             return None
-        point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}")
-        return arrays.frozen(arrays.like(point + 0.0, K.center))
-
-    def _brought_in(
-        self, K: HasLMO, state: NamedState, z: Array, budget: int, vertices: tuple[Vertex, ...]
-    ) -> Proposals:
-        """The member near a point outside; absent where the calls do not suffice to reach it."""
-        y, pool = as_near(z, K, f"The advice named {self.name!r}"), state.pool
-        pool = pool.with_vertices(vertices)
-        count, tol = pool.count, SHARE * K.radius**2
-        pool, found = pool.projected(0, K, y + 0.0, tol, float(budget))
-        new, pool = pool.vertices_since(count), pool.tidied()
-        x = found.x if found.distance2 <= ENOUGH * K.radius**2 else None
-        outside = state.outside if x is None else max(state.outside, arrays.norm(z - x))
-        return Proposals((x,), NamedState(pool, outside, waits=True), found.calls, found=new)
+        point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}") + 0.0
+        return arrays.frozen(arrays.like(point, K.center))
 
     def reserves(self, state: NamedState) -> int:
         return 1 if state.waits else 0
@@ -158,3 +144,46 @@ def _nudged(K: HasLMO, z: Array) -> Array | None:
     if near and K.infeasibility(inside) <= membership_tolerance(inside, K.radius):
         return arrays.frozen(inside)
     return None
+
+
+class StaticState(NamedTuple):
+    x: Array | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Static(Adviser):
+    """Stay at the first decision.
+
+    Examples
+    --------
+    >>> K, adviser = tw.sets.Simplex(2), tw.experts.Static()
+    >>> adviser.names
+    ('static',)
+    >>> learner = tw.Ensemble(K, start=[0.25, 0.75], experts=[adviser])
+    >>> run = tw.run(learner, tw.Stream(tw.functions.LogWealth([[1.0, 1.1], [1.0, 0.9]])))
+    >>> run.learner.proposals(run.final_state)[-1].point
+    array([0.25, 0.75])
+    """
+
+    gives_members: ClassVar[bool] = True
+    names: ClassVar[tuple[str, ...]] = ("static",)
+    in_words: ClassVar[tuple[str, ...]] = ("staying",)
+    waits: ClassVar[bool] = False
+
+    def start(self, K: HasLMO) -> StaticState:
+        return StaticState()
+
+    def observe(self, K: HasLMO, state: StaticState, feedback: Seen, x: Array) -> StaticState:
+        return state if state.x is not None else StaticState(x)
+
+    def propose(
+        self,
+        K: HasLMO,
+        state: StaticState,
+        info: round_info.RoundInfo | None,
+        t: int,
+        budget: int,
+        vertices: tuple[Vertex, ...],
+    ) -> Proposals:
+        return Proposals((state.x,), state)

@@ -42,8 +42,7 @@ class SeenRound(NamedTuple):
     loss: Batch
     limit: Batch
     time: float
-    number: int
-    """from 0"""
+    number: int  # from 0
 
 
 @final

@@ -43,15 +43,15 @@ import numpy as np
 
 from tidewolf.core import arrays, batch, errors, piecewise
 from tidewolf.core.conforming import is_member
-from tidewolf.core.feedback import FirstOrder, FullInformation, require_full_information
+from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.settings import Count, Flag, Number
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.core.vertices import Vertex
-from tidewolf.experts.base import Adviser, Price, Proposals
+from tidewolf.experts.base import Adviser, Price, Proposals, Seen
+from tidewolf.experts.context import PeriodSetting, duration
 from tidewolf.experts.recent import Drops, RecentRounds
-from tidewolf.experts.season import PeriodSetting, duration
 from tidewolf.functions import combined, linear
 from tidewolf.hindsight import boxed_model, flow_model
 from tidewolf.hindsight.best_point import (
@@ -71,20 +71,14 @@ from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
 from tidewolf.sets import base, highs
 
-MOST_ROUNDS = 100_000
-"""Rounds that are kept at most where a duration says how far back."""
-MOST_PENDING = 4096
-"""Rounds whose time is remembered at most until they are observed."""
-MOST_LAG = 96
-"""The age of data up to which headroom is measured: so many limits are kept for it."""
+MOST_ROUNDS = 100_000  # Rounds that are kept at most where a duration says how far back.
+MOST_PENDING = 4096  # Rounds whose time is remembered at most until they are observed.
+MOST_LAG = 96  # The age of data up to which headroom is measured: so many limits are kept for it.
+# The weight below which, for so many rounds, an expert is asked in one of so many rounds.
 LIGHT, LONG, RARELY = 1e-4, 50, 10
-"""The weight below which, for so many rounds, an expert is asked in one of so many rounds."""
-LONGEST_WAIT = 16
-"""Rounds between two calls at most, where calls are in vain."""
-IDLE_ROUNDS = 200
-"""Rounds without use after which a vertex goes."""
-_BETTER = 1e-9
-"""A better vertex is cheaper than those known by this share of |d| times the radius."""
+LONGEST_WAIT = 16  # Rounds between two calls at most, where calls are in vain.
+IDLE_ROUNDS = 200  # Rounds without use after which a vertex goes.
+_BETTER = 1e-9  # A better vertex is cheaper than those known by this share of |d| times the radius.
 _PROGRAM = (linear.Linear, piecewise.LinearTotal, piecewise.PiecewiseLinear)
 _LIMIT = (linear.Capacity, piecewise.PiecewiseLinear)
 
@@ -105,18 +99,12 @@ class Pool(NamedTuple):
     """The vertices that are known, and whose turn it is to ask for another."""
 
     vertices: tuple[Vertex, ...] = ()
-    last_used: tuple[int, ...] = ()
-    """the round in which a program last used each of them"""
-    turn: int = 0
-    """the headroom that asks next"""
-    in_vain: int = 0
-    """calls since one found a better vertex"""
-    wait: int = 0
-    """rounds to go until the next call"""
-    breach_is_least: bool = False
-    """whether the last call for a lesser violation was in vain"""
-    warm: Any = None
-    """what the next oracle call may start from"""
+    last_used: tuple[int, ...] = ()  # the round in which a program last used each of them
+    turn: int = 0  # the headroom that asks next
+    in_vain: int = 0  # calls since one found a better vertex
+    wait: int = 0  # rounds to go until the next call
+    breach_is_least: bool = False  # whether the last call for a lesser violation was in vain
+    warm: Any = None  # what the next oracle call may start from
 
     def after_vain_call(self, breach: bool, headrooms: int) -> Pool:
         """After a call that found nothing: the next one's turn, after a while if all were in
@@ -132,31 +120,20 @@ class Pool(NamedTuple):
 
 
 class ResolveState(NamedTuple):
-    recent: RecentRounds
-    """the rounds that it may still look back to"""
+    recent: RecentRounds  # the rounds that it may still look back to
     drops: Drops
-    x: Array
-    """the point played last"""
-    bases: tuple[Bases, ...]
-    """where the next programs of HiGHS start, one a headroom"""
-    pool: Pool
-    """the vertices that are known; none if it has no use for them"""
-    time: float | None = None
-    """of the coming round"""
-    lag: int = 1
-    """how old the newest data is in the coming round"""
+    x: Array  # the point played last
+    bases: tuple[Bases, ...]  # where the next programs of HiGHS start, one a headroom
+    pool: Pool  # the vertices that are known; none if it has no use for them
+    time: float | None = None  # of the coming round
+    lag: int = 1  # how old the newest data is in the coming round
+    # numbers and times of rounds that are not observed yet
     waiting: tuple[tuple[int, float], ...] = ()
-    """numbers and times of rounds that are not observed yet"""
-    upcoming: int = 0
-    """the round that was asked for last, perhaps not for the last time"""
-    decided_lag: int = 1
-    """how old the newest data was when the round before it was decided"""
-    boxed: boxed_model.BoxedBasis | None = None
-    """where the next programs in boxes start"""
-    tree: Array | None = None
-    """where the next flow starts"""
-    light: tuple[int, ...] = ()
-    """rounds since each expert had some weight; none if not counted"""
+    upcoming: int = 0  # the round that was asked for last, perhaps not for the last time
+    decided_lag: int = 1  # how old the newest data was when the round before it was decided
+    boxed: boxed_model.BoxedBasis | None = None  # where the next programs in boxes start
+    tree: Array | None = None  # where the next flow starts
+    light: tuple[int, ...] = ()  # rounds since each expert had some weight; none if not counted
 
 
 @final
@@ -235,32 +212,21 @@ class Resolve(Adviser):
     def _by_columns(self, K: HasLMO) -> bool:
         return self.columns or not isinstance(K, base.Polyhedral)
 
-    def observe(
-        self, K: HasLMO, state: ResolveState, feedback: FullInformation | FirstOrder, x: Array
-    ) -> ResolveState:
+    def observe(self, K: HasLMO, state: ResolveState, feedback: Seen, x: Array) -> ResolveState:
         feedback = require_full_information(feedback, K.shape, MOST_ROUNDS)
         return self.observe_round(K, state, feedback, x, state.recent.newest + 1)
 
     def observe_round(
-        self,
-        K: HasLMO,
-        state: ResolveState,
-        feedback: FullInformation | FirstOrder,
-        x: Array,
-        number: int,
+        self, K: HasLMO, state: ResolveState, feedback: Seen, x: Array, number: int
     ) -> ResolveState:
         assert isinstance(feedback, FullInformation)  # `needs_functions`
         losses, limits = feedback
-        if len(losses) == 1:
-            return self._observed(state, losses, limits, x, number)
-        for t in range(len(losses)):
-            state = self._observed(state, losses[t : t + 1], limits[t : t + 1], x, number + t)
-        return state
-
-    def _observed(
-        self, state: ResolveState, loss: batch.Batch, limit: batch.Batch, x: Array, number: int
-    ) -> ResolveState:
-        loss, limit = in_program(loss, _PROGRAM, x), in_program(limit, _LIMIT, x)
+        if len(losses) > 1:
+            for t in range(len(losses)):
+                one = FullInformation(losses[t : t + 1], limits[t : t + 1])
+                state = self.observe_round(K, state, one, x, number + t)
+            return state
+        loss, limit = in_program(losses, _PROGRAM, x), in_program(limits, _LIMIT, x)
         recent, drops, *_ = state
         lag = state.lag if number >= state.upcoming else state.decided_lag
         before = recent.place(number - lag) if any(self.headroom) else None
@@ -280,7 +246,7 @@ class Resolve(Adviser):
     def is_plain(self) -> bool:
         """Whether it solves with one earlier round, by its number, for any vertex."""
         back = self.data == "last" or isinstance(self.data, int)
-        return back and self.window == 1 and not (self.columns or self.even)
+        return back and self.window == 1 and not self.columns and not self.even
 
     @cached_property
     def _seconds(self) -> float | None:
@@ -290,11 +256,10 @@ class Resolve(Adviser):
 
     @cached_property
     def keep(self) -> int:
-        if self.data == "last":
-            return self.window
-        if self.data == "forecast":
-            return max(1, self.window - 1)
-        return MOST_ROUNDS if isinstance(self.data, str) else self.data + self.window - 1
+        if isinstance(self.data, int):
+            return self.data + self.window - 1
+        rounds = {"last": self.window, "forecast": max(1, self.window - 1)}
+        return rounds.get(self.data, MOST_ROUNDS)
 
     def weighed(
         self, K: HasLMO, state: ResolveState, weights: Floats, t: int, price: Price
@@ -325,9 +290,16 @@ class Resolve(Adviser):
         losses, limits = (combined.chained(parts) for parts in zip(*rounds, strict=True))
         loss, spaces, drop = objective(losses, "Resolve"), half_spaces(limits), state.drops.usual()
         room = headroom_of_rows(limits, drop) if drop.any() else None
-        quick = self._quickly(K, state, loss, spaces, room, out)
-        if quick is not None:
-            return quick
+        # all headrooms by a simplex of our own, if the set and the program are of its kind
+        model, headrooms = self.model(K), np.array(self.headroom)
+        if isinstance(model, boxed_model.BoxedModel):
+            found = model.solve(loss, spaces, room, headrooms, state.boxed, out)
+            if found is not None:
+                state, points = state._replace(boxed=found.basis), found.points
+                return Proposals(points, state, 0, len(points))
+        elif model is not None and spaces.A is None and not loss.maxima and out is None:
+            points, tree = model.solve(loss.c, spaces.b, room, headrooms, state.tree)
+            return Proposals(points, state._replace(tree=tree), 0, len(points))
         rooms = [None if k == 0.0 or room is None else k * room for k in self.headroom]
         task = Task(loss, spaces, rooms)
         if not state.pool.vertices or out is not None:
@@ -339,8 +311,8 @@ class Resolve(Adviser):
         that are 0 there.
         """
         nothing, bases, of_columns = (None,) * len(self.headroom), state.bases, state.pool.vertices
-        light = state.light or (0,) * len(bases)
-        due = [n < LONG or state.upcoming % RARELY == 0 for n in light]
+        rare = state.upcoming % RARELY == 0
+        due = [n < LONG or rare for n in state.light or (0,) * len(bases)]
         if not any(due):
             return Proposals(nothing, state)
         solver: BestPoint | BestOfVertices
@@ -363,8 +335,9 @@ class Resolve(Adviser):
         points, solves = _points(each)
         if self.even and out is None:
             with_rooms, solves = zip(each, task.rooms, strict=True), 2 * solves
-            evenly = (b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms)
-            points = tuple(evenly)
+            points = tuple(
+                b and solver.most_even(task.loss, task.limits, r, b) for b, r in with_rooms
+            )
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
@@ -373,31 +346,6 @@ class Resolve(Adviser):
             bases = tuple(end if is_due else start for is_due, end, start in ends)
             state = state._replace(bases=bases)
         return Proposals(points, state, 0, solves)
-
-    def _quickly(
-        self,
-        K: HasLMO,
-        state: ResolveState,
-        loss: Objective,
-        limits: highs.HalfSpaces,
-        room: Floats | None,
-        out: Bools | None,
-    ) -> Proposals | None:
-        """All headrooms by a simplex of our own; None if the set or the program is not of its
-        kind, or it has no solution.
-        """
-        model, headrooms = self.model(K), np.array(self.headroom)
-        if isinstance(model, boxed_model.BoxedModel):
-            found = model.solve(loss, limits, room, headrooms, state.boxed, out)
-            if found is None:
-                return None
-            points, state = found.points, state._replace(boxed=found.basis)
-        elif model is not None and limits.A is None and not loss.maxima and out is None:
-            points, tree = model.solve(loss.c, limits.b, room, headrooms, state.tree)
-            state = state._replace(tree=tree)
-        else:
-            return None
-        return Proposals(points, state, 0, len(points))
 
     def model(self, K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
@@ -419,7 +367,6 @@ class Resolve(Adviser):
         return {}
 
     def _awaiting(self, state: ResolveState, info: RoundInfo | None, t: int) -> ResolveState:
-        """The state that waits for round t."""
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
         decided = state.decided_lag if t == state.upcoming else state.lag
         state = state._replace(upcoming=t, decided_lag=decided, lag=lag)
@@ -460,8 +407,7 @@ class Resolve(Adviser):
         solver: Any
         of, solver = self._cache.get("vertices", (None, None))
         if of is not K or solver.vertices is not state.pool.vertices:
-            before = solver if of is K else None
-            solver = BestOfVertices(K, "Resolve", state.pool.vertices, before)
+            solver = BestOfVertices(K, "Resolve", state.pool.vertices, solver if of is K else None)
         program = solver.prepared(task.loss, task.limits)
         each = solve_each(solver, program, task.rooms, state.bases)
         used, bases, count = np.array(state.pool.last_used), ends_of(each), len(each)
@@ -501,7 +447,6 @@ class Resolve(Adviser):
 
 
 def _points(each: Sequence[Best | None]) -> tuple[tuple[Array | None, ...], int]:
-    """What programs found, and how many were solved."""
     points = tuple(None if best is None else best.x for best in each)
     return points, sum(0 if best is None else best.solves for best in each)
 
@@ -553,15 +498,12 @@ def ends_of(each: Sequence[Best | None]) -> tuple[Bases, ...]:
 def with_vertices(
     pool: Pool, bases: Sequence[Bases], new: Sequence[Vertex], t: int
 ) -> tuple[Pool, tuple[Bases, ...]]:
-    """The pool with these vertices too, those left out that it has."""
     known = {vertex.key() for vertex in pool.vertices} if new else set()
     fresh = {key: vertex for vertex in new if (key := vertex.key()) not in known}
-    kept = np.arange(len(pool.vertices))
-    return _changed(pool, bases, kept, tuple(fresh.values()), t)
+    return _changed(pool, bases, np.arange(len(pool.vertices)), tuple(fresh.values()), t)
 
 
 def without_idle(pool: Pool, bases: Sequence[Bases], t: int) -> tuple[Pool, tuple[Bases, ...]]:
-    """The pool without vertices that no program has used for long."""
     kept = np.flatnonzero(t - np.array(pool.last_used) <= IDLE_ROUNDS)
     return _changed(pool, bases, kept if len(kept) else np.arange(len(pool.vertices)), (), t)
 

@@ -46,9 +46,8 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidewolf.core.arguments import as_path, as_text, import_extra, shown
+from tidewolf.core import arguments, settings
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
-from tidewolf.core.settings import Names, Text, settings_of, validate
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -77,7 +76,7 @@ _CALLED = {"utf-8-sig": "utf-8", "iso8859-1": "latin-1"}
 
 
 @dataclass(frozen=True)
-class _Key(Text):
+class _Key(settings.Text):
     """A setting of `FileFormat` that `plain` turns into its plain form, or refuses by a ValueError
     or LookupError; the error says what the setting means.
     """
@@ -85,12 +84,12 @@ class _Key(Text):
     plain: Callable[[str], str] = field(default=str, kw_only=True)
 
     def __call__(self, value: Any, what: str) -> str:
-        text = as_text(value, what)
+        text = arguments.as_text(value, what)
         try:
             return self.plain(text)
         except (ValueError, LookupError, OSError):
-            meaning = settings_of(FileFormat)[what.split()[0]].meaning
-            raise InvalidInput(f"{what} cannot be {shown(text)}. {meaning}") from None
+            meaning = settings.settings_of(FileFormat)[what.split()[0]].meaning
+            raise InvalidInput(f"{what} cannot be {arguments.shown(text)}. {meaning}") from None
 
 
 def _separator(text: str) -> str:
@@ -145,13 +144,13 @@ class FileFormat:
     """
 
     separator: Annotated[str | None, _Key(plain=_separator)] = None
-    decimal: Annotated[str, Text(choices=(".", ","))] = "."
+    decimal: Annotated[str, settings.Text(choices=(".", ","))] = "."
     encoding: Annotated[str, _Key(plain=_encoding)] = "utf-8"
     timezone: Annotated[str | None, _Key(plain=lambda name: ZoneInfo(name).key)] = None
     date_format: Annotated[str | None, _Key(plain=_date_format)] = None
 
     def __post_init__(self) -> None:
-        validate(self)
+        settings.validate(self)
 
     def separator_of(self, name: str) -> str:
         """What separates the cells of a file of this name."""
@@ -171,7 +170,7 @@ def say(**keys: str) -> str:
 def as_format(given: object, what: str = "format") -> FileFormat:
     if isinstance(given, FileFormat):
         return given
-    raise WrongType(f"{what} must be a FileFormat, not {shown(given)}.")
+    raise WrongType(f"{what} must be a FileFormat, not {arguments.shown(given)}.")
 
 
 # Commas between cells, points before decimals, UTF-8, dates in ISO form.
@@ -446,14 +445,13 @@ def read_records(
     >>> rows[0].text("source"), rows[0].number("demand")
     ('SEA', 2.5)
     """
-    columns = Names()(columns, "columns of read_records")
-    cells = read_cells(as_path(path, "The path of a file of rows"), as_format(format))
+    columns = settings.Names()(columns, "columns of read_records")
+    cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
     if not {*columns} <= {*header}:
-        raise InvalidInput(
-            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
-        )
+        expected = f"expected the columns {', '.join(columns)}"
+        raise InvalidInput(f"{path}: {expected}, received {', '.join(header)}.")
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
@@ -509,10 +507,8 @@ def _read_csv(path: Path, format: FileFormat) -> Cells:
     width = len(rows[0]) if rows else 0
     wrong = [each for each in found if len(each[1]) != width] or (found[:1] if width == 1 else [])
     if wrong and ((likely := _likely(path, format)) or len(wrong[0][1]) != width):
-        line, row = wrong[0]
-        raise InvalidInput(
-            f"{path}, line {line}: expected {width} cells, received {len(row)}{likely}."
-        )
+        where, cells = f"{path}, line {wrong[0][0]}", len(wrong[0][1])
+        raise InvalidInput(f"{where}: expected {width} cells, received {cells}{likely}.")
     columns = [np.array(column, dtype=object) for column in zip(*rows, strict=True)]
     while len(columns) > 1 and not any(cell.strip() for cell in columns[-1]):
         columns.pop()  # spreadsheets leave columns without a name and without a cell
@@ -566,15 +562,15 @@ def likely_encoding(data: bytes) -> str | None:
 
 
 def _read_excel(path: Path, format: FileFormat) -> Cells:
-    openpyxl, file = import_extra("openpyxl", f"Reading {path}", "app"), file_of(path)
+    openpyxl, file = arguments.import_extra("openpyxl", f"Reading {path}", "app"), file_of(path)
     if not zipfile.is_zipfile(file):
         raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
     with zipfile.ZipFile(file) as archive:
         require_unpacked(file, sum(member.file_size for member in archive.infolist()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of styles and lists that openpyxl does not keep
-        rows = dict(_sheet_rows(openpyxl, path, values=True))
-        formulas = dict(_sheet_rows(openpyxl, path, values=False))
+        rows = dict(_sheet_rows(openpyxl, path, True))
+        formulas = dict(_sheet_rows(openpyxl, path, False))
     top = next(iter(rows), 0)
     used = [j for j, cell in enumerate(rows.get(top, ())) if cell is not None]
     wide = max(map(len, formulas.values()), default=0)
@@ -595,9 +591,7 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
     return Cells(str(path), header, [each[1:] for each in columns], list(formulas)[1:], format)
 
 
-def _sheet_rows(
-    openpyxl: Any, path: Path, *, values: bool
-) -> Iterator[tuple[int, tuple[Any, ...]]]:
+def _sheet_rows(openpyxl: Any, path: Path, values: bool) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """The rows of a sheet that are not empty, by their numbers: formulas by value or as text."""
     file, named = file_of(path), _SHEET.match(path.name)
     room = most_unpacked(file.stat().st_size) // 8
@@ -611,16 +605,14 @@ def _sheet_rows(
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)
             if number > _MOST_ROWS or room < 0:
-                raise InvalidInput(
-                    f"{path}, row {number}: its cells lie so far apart that it is no table."
-                )
+                raise InvalidInput(f"{path}, row {number}: cells lie so far apart: no table.")
             cells = tuple((cell.strip() or None) if isinstance(cell, str) else cell for cell in row)
             if any(cell is not None for cell in cells):
                 yield number, cells
 
 
 def _read_parquet(path: Path, format: FileFormat) -> Cells:
-    parquet = import_extra("pyarrow.parquet", f"Reading {path}", "app")
+    parquet = arguments.import_extra("pyarrow.parquet", f"Reading {path}", "app")
     from pyarrow import types
 
     with parquet.ParquetFile(path) as file:

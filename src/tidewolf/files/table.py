@@ -25,23 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core import round_info, settings
-from tidewolf.core.arguments import as_flag, as_path, import_extra, is_text, shown
+from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
 from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
-from tidewolf.files.reading import (
-    ENDINGS,
-    FILL,
-    PLAIN,
-    Cells,
-    FileFormat,
-    as_format,
-    cell_text,
-    say,
-)
 from tidewolf.sets.graph_tools import away
 
 
@@ -77,7 +66,10 @@ class Table(NamedTuple):
 
 
 def read_table(
-    path: str | PathLike[str] | Any, *, gaps: bool = False, format: FileFormat = PLAIN
+    path: str | PathLike[str] | Any,
+    *,
+    gaps: bool = False,
+    format: reading.FileFormat = reading.PLAIN,
 ) -> Table:
     r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name; or in a frame.
 
@@ -115,18 +107,20 @@ def read_table(
     >>> table.columns, table.values.tolist()
     (('night', 'day'), [[20.0, 30.0], [22.0, 28.0]])
     """
-    gaps, format = as_flag(gaps, "gaps"), as_format(format)
+    gaps, format = arguments.as_flag(gaps, "gaps"), reading.as_format(format)
     if is_frame(path):
         cells = _frame_cells(path, format)
     else:
-        path = as_path(path, "The path of a table")
+        path = arguments.as_path(path, "The path of a table")
         if not reading.file_of(path).is_file():
             raise InvalidInput(f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
-    while timed and rows and not any(cell_text(column[rows - 1]) for column in cells.columns):
+    while (
+        timed and rows and not any(reading.cell_text(column[rows - 1]) for column in cells.columns)
+    ):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
     if not rows:
         raise InvalidInput(f"{cells.name} has column names and no rows.")
@@ -151,7 +145,7 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES
 
 
-def _frame_cells(frame: Any, format: FileFormat) -> Cells:
+def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -162,10 +156,10 @@ def _frame_cells(frame: Any, format: FileFormat) -> Cells:
     if times is not None:
         header.insert(0, "time")
         columns.insert(0, round_info.as_times(times, f"{name}: a time")[1])
-    return Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
+    return reading.Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
-def _npz_cells(path: Path, format: FileFormat) -> Cells:
+def _npz_cells(path: Path, format: reading.FileFormat) -> reading.Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
@@ -183,10 +177,10 @@ def _npz_cells(path: Path, format: FileFormat) -> Cells:
             f"`times`, if they are there, as many as it has; received {held or 'nothing'}."
         )
     header, columns = [*times, *map(str, names)], [*times.values(), *values.T]
-    return Cells(str(path), header, columns, range(1, rows + 1), format)
+    return reading.Cells(str(path), header, columns, range(1, rows + 1), format)
 
 
-def _times(cells: Cells, rows: int) -> NDArray:
+def _times(cells: reading.Cells, rows: int) -> NDArray:
     format, utc, times = cells.format, cells.utc, cells.columns[0][:rows]
     where = [cells.place(i, 0) for i in range(rows)]
     if times.dtype.kind not in "fiubM":
@@ -205,7 +199,7 @@ def _times(cells: Cells, rows: int) -> NDArray:
         times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
         before, time = map(reading.clock_text, times[i : i + 2])
-        clocks = f"; if clocks went back, give UTC offsets or {say(timezone='Europe/Berlin')}"
+        clocks = f"; if clocks went back, give offsets or {reading.say(timezone='Europe/Berlin')}"
         clocks *= dated and not utc and format.timezone is None
         order = f"the time {time} does not come after {before}"
         raise InvalidInput(f"{cells.place(i + 1)}: {order}; sort the rows, one per time{clocks}.")
@@ -217,7 +211,8 @@ def _times(cells: Cells, rows: int) -> NDArray:
 # Gaps in tables of rounds: cells without a number, and rows that some tables have and others not.
 #
 #     "refuse"     there are none, or the file is refused
-#     "last"       a gap has the last number of its column
+#     "last"       a gap has the last number of its column; costs before any have the mean of the
+#                  others in the row
 #     "unseen"     a round with a gap is played, and no learner learns from it
 #
 # Rounds are the times that any table has, in their order (times of advice and contexts make no
@@ -297,12 +292,15 @@ def align(
             when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
             rows += "" if there.all() else f", none for {when}"
             each = f"a row for each of the {length:,} rounds of all tables"
-            raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {FILL}.")
+            raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {reading.FILL}.")
         if name not in absent and (empty := np.isnan(laid.values)).any():
-            _require_fillable(laid, empty, gaps)
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
             done = "filled with the last number of the column" if gaps == "last" else "not seen"
+            if gaps == "last" and name == "costs":
+                done += "; certificates speak of the imputed losses"
+                laid, empty = _with_first_costs(laid, empty)
+            _require_fillable(laid, empty, gaps)
             notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
             last = np.where(empty, -1, np.arange(length)[:, None])
             last = np.maximum.accumulate(last, axis=0)
@@ -326,7 +324,7 @@ def require_seen(rounds: Aligned) -> None:
 
 def _named(name: str, table: Table) -> Table:
     if not isinstance(table, Table):
-        raise WrongType(f"{name} must be a Table, not {shown(table)}.")
+        raise WrongType(f"{name} must be a Table, not {arguments.shown(table)}.")
     file = table.file or name
     own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=own)
@@ -367,10 +365,18 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
     return table._replace(times=times, values=values, places=places), there
 
 
+def _with_first_costs(table: Table, empty: Bools) -> tuple[Table, Bools]:
+    """Costs that no number of their column comes before: the mean of those seen in their row."""
+    values, first = table.values.copy(), np.maximum.accumulate(~empty, axis=0)
+    for i in np.flatnonzero(~first.all(axis=1) & ~empty.all(axis=1)).tolist():
+        values[i, ~first[i]] = values[i, ~empty[i]].mean()
+    return table._replace(values=values), np.isnan(values)
+
+
 def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
     """Refuse gaps, or those that nothing can fill."""
     unfilled, why = {
-        "refuse": (empty, FILL),
+        "refuse": (empty, reading.FILL),
         "last": (empty[:1], "no number comes before it"),
         "unseen": (empty & empty.all(axis=0), "its column has no number"),
     }[gaps]
@@ -445,11 +451,9 @@ class Graph(NamedTuple):
         list of int
             Their places in `links`; no cycle is left among them.
         """
-        if lengths is not None and not is_text(lengths, *self.numbers):
-            name = lengths if isinstance(lengths, str) else shown(lengths)
-            raise InvalidInput(
-                f"The links have no {name}; ask for it, read_graph(path, numbers=[{name!r}])."
-            )
+        if lengths is not None and not arguments.is_text(lengths, *self.numbers):
+            name = lengths if isinstance(lengths, str) else arguments.shown(lengths)
+            raise InvalidInput(f"The links have no {name}; ask for it: numbers=[{name!r}].")
         own = None if lengths is None else self.numbers[lengths]
         return away(self.links, source=source, target=target, lengths=own)
 
@@ -461,7 +465,7 @@ def read_graph(
     optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
-    format: FileFormat = PLAIN,
+    format: reading.FileFormat = reading.PLAIN,
 ) -> Graph:
     r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
     or of networkx, or in a frame.
@@ -509,9 +513,12 @@ def read_graph(
     """
     graph, numbers = edges_of(path, str(GIVEN)), settings.Names()(numbers, "numbers of read_graph")
     optional = settings.Names()(optional, "optional numbers of read_graph")
-    directed = None if directed is None else as_flag(directed, "directed")
+    directed = None if directed is None else arguments.as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
-    format, path = as_format(format), GIVEN if graph else as_path(path, "The path of a graph")
+    format, path = (
+        reading.as_format(format),
+        GIVEN if graph else arguments.as_path(path, "The path of a graph"),
+    )
     graph = graph or _from_file(path, format)
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
@@ -534,7 +541,7 @@ def read_graph(
         links + tuple((head, tail) for tail, head in links) * (ways - 1),
         read,
         len(graph.edges) - len(kept),
-        names=tuple(cell_text(edge.get(*NAMES)) for edge in kept) * ways,
+        names=tuple(reading.cell_text(edge.get(*NAMES)) for edge in kept) * ways,
         places=tuple(edge.place for edge in kept) * ways,
         both_ways=ways == 2,
         unread=tuple(name for name in columns if name.lower() not in expected),
@@ -542,7 +549,7 @@ def read_graph(
     )
 
 
-def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
+def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | None) -> float:
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
@@ -551,23 +558,22 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     return missing
 
 
-def _from_file(path: Path, format: FileFormat) -> Edges:
+def _from_file(path: Path, format: reading.FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
     if not reading.file_of(path).is_file():
         raise InvalidInput(f"There is no graph at {path}.")
-    if name.endswith(ENDINGS):
+    if name.endswith(reading.ENDINGS):
         cells = reading.read_cells(path, format)
         ends = [name.lower() in sum(ENDS, ()) for name in cells.header]
         columns = [
-            [cell_text(cell) for cell in column] if end else column
+            [reading.cell_text(cell) for cell in column] if end else column
             for end, column in zip(ends, cells.columns, strict=True)
         ]
         return edge_list(cells.header, columns, cells.name, cells.place)
     if not name.endswith((".graphml", ".gml")):
-        raise InvalidInput(
-            f"{path}: expected a graph that ends in {', '.join(ENDINGS)}, .graphml or .gml."
-        )
-    networkx = import_extra("networkx", "Reading GraphML and GML", "graph")
+        endings = ", ".join((*reading.ENDINGS, ".graphml", ".gml"))
+        raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
+    networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
         raise InvalidInput(
             f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "

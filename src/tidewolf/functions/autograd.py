@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Self, final
 
@@ -92,6 +92,10 @@ class Traced(Engine):
     """
 
     at_once = True
+
+    @property
+    def library(self) -> Any:
+        return import_module(self.name.removeprefix("from_"))
 
     def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         if not self.at_once or not self._is_worth_it(rounds):
@@ -347,7 +351,8 @@ class Custom(Autograd):
     @classmethod
     def examples(cls) -> Sequence[Custom]:
         matrices = cls(_distance, _directions, (2, 2), rounds=2)
-        return cls(_distance, _directions, 3, rounds=4), cls.one(_square, _twice, (1,)), matrices
+        one = cls.one(partial(_distance, 1), partial(_directions, 1), (1,))
+        return cls(_distance, _directions, 3, rounds=4), one, matrices
 
 
 def _distance(t: int, x: Array) -> float:
@@ -356,14 +361,6 @@ def _distance(t: int, x: Array) -> float:
 
 def _directions(t: int, x: Array) -> Array:
     return namespace(x).sign(x - t)
-
-
-def _square(x: Array) -> float:
-    return float(namespace(x).sum(x * x))
-
-
-def _twice(x: Array) -> Array:
-    return 2 * x
 
 
 # Plain callables of torch as functions, with gradients by its automatic differentiation.
@@ -425,34 +422,30 @@ class _Torch(Traced):
 
     name: ClassVar[str] = "from_torch"
 
-    @property
-    def torch(self) -> Any:
-        return import_module("torch")
-
     def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
-        with self.torch.no_grad() if what.startswith("values") else nullcontext():
+        with self.library.no_grad() if what.startswith("values") else nullcontext():
             return super().answer(what, x, rounds, *weights)
 
     def _is_worth_it(self, rounds: Rounds) -> bool:
         return self.call == "rows" and len(rounds.ts) > 1
 
     def _point(self, x: Array) -> Any:
-        if isinstance(x, self.torch.Tensor):
+        if isinstance(x, self.library.Tensor):
             return x.detach()
-        return self.torch.tensor(np.asarray(to_numpy(x), dtype=np.float64))
+        return self.library.tensor(np.asarray(to_numpy(x), dtype=np.float64))
 
     def _columns(self, rounds: Rounds, point: Any) -> list[Any]:
         columns = []
         for part in rounds.data:
-            if not isinstance(part, self.torch.Tensor):
+            if not isinstance(part, self.library.Tensor):
                 array = to_numpy(part)
-                part = self.torch.as_tensor(array if array.flags.writeable else array.copy())
+                part = self.library.as_tensor(array if array.flags.writeable else array.copy())
             kind = point.dtype if part.dtype.is_floating_point else part.dtype
             columns.append(part.detach().to(device=point.device, dtype=kind))
         return columns
 
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
-        grad, vmap = self.torch.func.grad, self.torch.func.vmap
+        grad, vmap = self.library.func.grad, self.library.func.vmap
         columns, ways = self._columns(rounds, point), (0 if what == "values_at" else None, None, 0)
         if what == "gradients":
             return vmap(grad(self._value), in_dims=ways)(point, 0, columns)
@@ -466,16 +459,16 @@ class _Torch(Traced):
 
     def _backward(self, value: Callable[[Any], Any], point: Any) -> Any:
         point = point.detach().clone().requires_grad_(True)
-        with self.torch.enable_grad():
+        with self.library.enable_grad():
             total = value(point)
         found = None
         if total.requires_grad:  # else it is a constant
-            (found,) = self.torch.autograd.grad(total, point, allow_unused=True)
-        return self.torch.zeros_like(point) if found is None else found
+            (found,) = self.library.autograd.grad(total, point, allow_unused=True)
+        return self.library.zeros_like(point) if found is None else found
 
     def _number(self, found: Any, x: Any) -> Any:
-        if isinstance(found, self.torch.Tensor | int | float):
-            return self.torch.as_tensor(found, device=x.device).to(x.dtype)
+        if isinstance(found, self.library.Tensor | int | float):
+            return self.library.as_tensor(found, device=x.device).to(x.dtype)
         return None
 
 
@@ -541,13 +534,13 @@ class _Jax(Traced):
 
     name: ClassVar[str] = "from_jax"
 
-    @property
-    def jax(self) -> Any:
-        return import_module("jax")
-
     def answer(self, what: str, x: Array, rounds: Rounds, *weights: Floats) -> Any:
         # where jax is older, it is experimental
-        home = self.jax if hasattr(self.jax, "enable_x64") else import_module("jax.experimental")
+        home = (
+            self.library
+            if hasattr(self.library, "enable_x64")
+            else import_module("jax.experimental")
+        )
         with home.enable_x64(True):
             return np.asarray(super().answer(what, x, rounds, *weights))
 
@@ -558,7 +551,7 @@ class _Jax(Traced):
         return tuple(map(to_numpy, rounds.data))
 
     def _gradient(self, x: Any, t: int, row: Sequence[Any]) -> Any:
-        return self.jax.grad(lambda point: self._value(point, t, row))(x)
+        return self.library.grad(lambda point: self._value(point, t, row))(x)
 
     def _together(self, what: str, point: Any, rounds: Rounds, *weights: Floats) -> Any:
         k = len(rounds.ts)
@@ -575,7 +568,7 @@ class _Jax(Traced):
 
     @cached_property
     def _compiled(self) -> dict[str, Any]:
-        grad, jit, vmap = self.jax.grad, self.jax.jit, self.jax.vmap
+        grad, jit, vmap = self.library.grad, self.library.jit, self.library.vmap
         each = vmap(self._value, in_axes=(None, 0, 0))
         return {
             "values": jit(each),
@@ -585,9 +578,11 @@ class _Jax(Traced):
         }
 
     def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        return super()._value(self.jax.numpy.asarray(x), t, list(map(self.jax.numpy.asarray, row)))
+        return super()._value(
+            self.library.numpy.asarray(x), t, list(map(self.library.numpy.asarray, row))
+        )
 
     def _number(self, found: Any, x: Any) -> Any:
-        if isinstance(found, self.jax.Array | int | float | np.generic):
-            return self.jax.numpy.asarray(found, dtype=self.jax.numpy.float64)
+        if isinstance(found, self.library.Array | int | float | np.generic):
+            return self.library.numpy.asarray(found, dtype=self.library.numpy.float64)
         return None

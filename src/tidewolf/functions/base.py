@@ -18,13 +18,13 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 import numpy as np
 
 from tidewolf.core import batch, settings, sparse, values
-from tidewolf.core.arrays import as_array, flat, like, namespace, square_range, to_numpy
+from tidewolf.core.arrays import as_array, flat, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
+# Sums that a product of two vectors is made of, and terms that are made at a time.
 LANES, AT_ONCE = 8, 1 << 15
-"""Sums that a product of two vectors is made of, and terms that are made at a time."""
 
 
 @dataclass(frozen=True)
@@ -61,23 +61,15 @@ class PerRound(Uncopied):
     sparse: bool = field(default=False, kw_only=True)
 
     def __call__(self, value: Any, what: str) -> Array:
-        if self.sparse and is_sparse(value):
-            return _with_entries(as_sparse(value, what), what)
-        array = as_array(value, what)
-        if array.ndim < self.axes:
-            shape = tuple(array.shape)
-            due = f"{self.axes} axes or more, rounds first (`.one(...)` makes a single round)"
-            raise WrongShape(f"{what} needs {due}, not shape {shape}.")
-        return _with_entries(array, what)
+        compressed = self.sparse and is_sparse(value)
+        array = as_sparse(value, what) if compressed else as_array(value, what)
+        if (array.ndim < self.axes and not compressed) or 0 in array.shape[1:]:
+            due = f"entries, and {self.axes} axes or more, rounds first (`.one(...)` makes one)"
+            raise WrongShape(f"{what} needs {due}, not shape {tuple(array.shape)}.")
+        return array
 
 
 Coefficients: TypeAlias = Annotated[Array, PerRound(sparse=True)]
-
-
-def _with_entries(array: Array, what: str) -> Array:
-    if 0 in array.shape[1:]:
-        raise WrongShape(f"{what} needs entries in every round, not shape {tuple(array.shape)}.")
-    return array
 
 
 class ArrayBatch(batch.Batch):
@@ -87,13 +79,17 @@ class ArrayBatch(batch.Batch):
     the rest.
     """
 
+    # what it keeps once made, of the fields that all rounds share alone
     of_all_rounds: ClassVar[tuple[str, ...]] = ()
-    """what it keeps once made, of the fields that all rounds share alone"""
 
     @property
     @abstractmethod
     def by_round(self) -> tuple[str, ...]:
         """The fields whose first axis is rounds."""
+
+    @property
+    def shape(self) -> Shape:
+        return tuple(self.__dict__[self.by_round[0]].shape[1:])
 
     def __len__(self) -> int:
         return int(self.__dict__[self.by_round[0]].shape[0])
@@ -104,32 +100,29 @@ class ArrayBatch(batch.Batch):
         fields.update(self.__dict__)
         for name in self.by_round:
             part = fields[name]
-            fields[name] = part[rounds, ...] if not is_sparse(part) else self._cut(part, rounds)
+            if is_sparse(part):
+                start, stop, _ = rounds.indices(len(self))
+                each = part.shape[0] // max(1, len(self))
+                fields[name] = sparse.cut_rows(part, each * start, each * max(start, stop))
+            else:
+                fields[name] = part[rounds, ...]
         return view
-
-    def _cut(self, A: Any, rounds: slice) -> Any:
-        start, stop, _ = rounds.indices(len(self))
-        each = A.shape[0] // max(1, len(self))
-        return sparse.cut_rows(A, each * start, each * max(start, stop))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
         whole, made = {}, cast(Any, parts[0])  # a dataclass, which its type does not say
-        for name in (each.name for each in dataclass_fields(made)):
+        fits = all(part.by_round == made.by_round for part in parts)
+        for name in (each.name for each in dataclass_fields(made) if fits):
             several = [part.__dict__[name] for part in parts]
-            mine = several[0]
-            if any(part.by_round != made.by_round for part in parts):
-                return None
-            if name in made.by_round:
-                if len({(type(a), a.dtype, a.ndim, tuple(a.shape[1:])) for a in several}) > 1:
-                    return None
+            whole[name] = mine = several[0]
+            if name not in made.by_round:
+                fits = all(mine is other or values.same(mine, other) for other in several)
+            elif fits := len({(type(a), a.dtype, tuple(a.shape[1:])) for a in several}) == 1:
                 join = sparse.stack_rows if is_sparse(mine) else namespace(mine).concat
                 whole[name] = join(several)
-            elif all(mine is other or values.same(mine, other) for other in several):
-                whole[name] = mine
-            else:
+            if not fits:
                 return None
-        return cls._unchecked(**whole)
+        return cls._unchecked(**whole) if fits else None
 
     def _match(self, name: str, shape: Shape, reference: Array) -> None:
         array, kind = self.__dict__[name], type(self).__name__
@@ -147,16 +140,13 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
     """
     if sparse and is_sparse(x):
         vector: Any = x
-        row = as_sparse(vector.reshape((1, -1)) if vector.ndim == 1 else vector, what)
-        if row.shape[0] != 1 or row.shape[1] == 0:
-            shape = tuple(vector.shape)
-            raise WrongShape(f"{what} must be a vector or one row, not of shape {shape}.")
-        return row
-    array = as_array(x, what)
-    if array.ndim < axes or 0 in array.shape:
-        shape = tuple(array.shape)
-        raise WrongShape(f"{what} needs an entry and {axes} axes or more, not shape {shape}.")
-    return array[None, ...]
+        array = as_sparse(vector.reshape((1, -1)) if vector.ndim == 1 else vector, what)
+    else:
+        array = as_array(x, what)[None, ...]
+    if array.shape[0] != 1 or array.ndim <= axes or 0 in array.shape:
+        due = f"entries of one round, with {axes} axes or more"
+        raise WrongShape(f"{what} needs {due}, not rounds first as {tuple(array.shape)}.")
+    return array
 
 
 def rows(x: Array) -> Array:
@@ -230,25 +220,3 @@ def beside(b: Array, A: Array, x: Array) -> Array:
     on the host.
     """
     return like(b, x) if is_sparse(A) else b
-
-
-def total_row(A: Array) -> Floats:
-    if is_sparse(A):
-        return np.asarray(weighted(A, np.ones(A.shape[0])))
-    return np.asarray(to_numpy(A).sum(axis=0, dtype=np.float64))
-
-
-def row_norms(x: Array) -> Floats:
-    if is_sparse(x):
-        return sparse.sparse_row_norms(x)
-    with np.errstate(over="ignore", invalid="ignore"):
-        squares = to_numpy(namespace(x).vecdot(x, x))
-    norms: Floats = np.sqrt(squares)
-    least, most = square_range(x)
-    odd = np.flatnonzero(~((norms >= least) & (norms <= most)))
-    if len(odd):  # 0, or so small or large that their squares are not
-        some = to_numpy(x)[odd]
-        sizes = np.abs(some).max(axis=1, initial=0.0)
-        some = some / np.where((sizes > 0.0) & (sizes < np.inf), sizes, 1.0)[:, None]
-        norms[odd] = sizes * np.sqrt(np.vecdot(some, some))
-    return norms

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from itertools import groupby
-from typing import Annotated, Any, Self, final
+from typing import Annotated, Any, Self, cast, final
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
-from tidewolf.functions import base, loads
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.functions.smooth import Quadratic
 
@@ -67,14 +66,12 @@ class Combined(Composed, OfParts):
     def written_as(cls) -> type[Batch]:
         return cls._written
 
-    def _parts_with(self, capability: type, what: str) -> Any:
+    def _parts_with(self, capability: type) -> Any:
         for part in self.parts:
             if not isinstance(part, capability):
-                raise NotSupported(f"{self!r} {what}, because its {type(part).__name__} does not.")
+                words = f"is no {capability.__name__}, because its {type(part).__name__} is none"
+                raise NotSupported(f"{self!r} {words}.")
         return self.parts
-
-    def _piecewise(self) -> Any:
-        return self._parts_with(PiecewiseLinear, "does not consist of affine pieces")
 
     def __len__(self) -> int:
         return len(self.parts[0])
@@ -87,14 +84,12 @@ class Combined(Composed, OfParts):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self | None:
-        own = {name: part for name, part in parts[0].fields().items() if name != "parts"}
-        kinds = [tuple(map(type, each.parts)) for each in parts]
-        others = [{**each.fields(), "parts": None} for each in parts]
-        if any(kind != kinds[0] for kind in kinds) or any(each != others[0] for each in others):
+        forms = [{**each.fields(), "parts": tuple(map(type, each.parts))} for each in parts]
+        if any(form != forms[0] for form in forms):
             return None
         columns = zip(*(each.parts for each in parts), strict=True)
         whole = tuple(type(column[0]).joined(column) for column in columns)
-        return None if any(part is None for part in whole) else cls._unchecked(parts=whole, **own)
+        return None if None in whole else cls._unchecked(**{**forms[0], "parts": whole})
 
 
 def checked_parts(
@@ -176,30 +171,21 @@ class Sum(Combined):
     def gradients(self, x: Array) -> Array:
         return sum(w * part.gradients(x) for w, part in self._weighted())
 
-    def slopes(self, x: Array) -> Floats:
-        return base.row_norms(base.rows(self.gradients(x)))
-
     def _weighted(self) -> Iterable[tuple[float, Any]]:
         return zip(self.weights, self.parts, strict=True)
 
     def total(self) -> tuple[Floats, float]:
         """The sum of the parts' totals, which are linear."""
-        self._parts_with(LinearTotal, "does not add up to a linear function")
+        self._parts_with(LinearTotal)
         each = [(w, *part.total()) for w, part in self._weighted()]
         return np.asarray(sum(w * c for w, c, _ in each)), float(sum(w * k for w, _, k in each))
 
     def halfspaces(self) -> Halfspaces:
         """A row for each choice of one piece of each part, round by round."""
-        return self._choices() if len(self) == 1 else self.epigraph()
-
-    def epigraph(self) -> Halfspaces:
-        """The same: rows in the order of the rounds."""
-        parts = self._piecewise()
-        each = [self.view(slice(t, t + 1))._choices() for t in range(len(self))]
-        return together(each, range(len(each))) if each else parts[0].halfspaces()
-
-    def _choices(self) -> Halfspaces:
-        told = [(w, p.halfspaces()) for w, p in zip(self.weights, self._piecewise(), strict=True)]
+        parts = self._parts_with(PiecewiseLinear)
+        if len(self) > 1:
+            return PiecewiseLinear.epigraph(cast(Any, self))
+        told = [(w, part.halfspaces()) for w, part in zip(self.weights, parts, strict=True)]
         each = [(w * one.A.astype(np.float64, copy=False), w * one.b) for w, one in told]
         if any(is_sparse(A) for A, _ in each):
             each = [(csr_array(A), b) for A, b in each]
@@ -286,24 +272,20 @@ class Max(Combined):
 
     def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
         counts = [1 if own is None else own.shape[1] for own in (p.pieces(x) for p in self.parts)]
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = np.cumsum([0, *counts])
         owners = np.searchsorted(starts, limits, side="right") - 1
-        found, places = [], []
-        for i, part in enumerate(self.parts):
-            mine = np.flatnonzero(owners == i)
-            if len(mine):
-                found.append(part.piece_gradients(x, rounds[mine], limits[mine] - starts[i]))
-                places.append(mine)
-        if not found:
-            return zeros((0, *self.shape), x)
-        return taken(namespace(x).concat(found), np.argsort(np.concatenate(places)))
+        found = [zeros((0, *self.shape), x)]
+        for i in np.unique(owners).tolist():
+            mine = owners == i
+            some = self.parts[i].piece_gradients(x, rounds[mine], limits[mine] - starts[i])
+            found.append(some)
+        order = np.argsort(np.argsort(owners, kind="stable"))
+        return taken(namespace(x).concat(found), order)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         first, total = self._largest(x), 0.0 * x
-        for i, part in enumerate(self.parts):
-            mine = first == i
-            if mine.any():
-                total = total + part.subgradient(x, weights * like(mine, weights))
+        for i in np.unique(first).tolist():
+            total = total + self.parts[i].subgradient(x, weights * like(first == i, weights))
         return total
 
     def gradients(self, x: Array) -> Array:
@@ -323,14 +305,15 @@ class Max(Combined):
 
     def halfspaces(self) -> Halfspaces:
         """Those of every part."""
-        return together([part.halfspaces() for part in self._piecewise()], [0] * len(self.parts))
+        each = [part.halfspaces() for part in self._parts_with(PiecewiseLinear)]
+        return together(each, [0] * len(each))
 
     def offsets(self) -> Floats:
-        return np.concatenate([part.offsets() for part in self._piecewise()])
+        return np.concatenate([part.offsets() for part in self._parts_with(PiecewiseLinear)])
 
     def epigraph(self) -> Halfspaces:
         """Those of every part, in the order of the rounds."""
-        each = [part.epigraph() for part in self._piecewise()]
+        each = [part.epigraph() for part in self._parts_with(PiecewiseLinear)]
         A, b, rounds = together(each, [0] * len(each))
         order = np.argsort(rounds, kind="stable")
         return Halfspaces(A[order, :], b[order], rounds[order])
@@ -428,14 +411,13 @@ def limit_names(K: Any, constraints: Batch) -> tuple[str, ...]:
 def _names_of(K: Any, one: Batch) -> tuple[str | None, ...]:
     if isinstance(one, Max):
         return tuple(name for part in one.parts for name in _names_of(K, part))
-    pieces = one.pieces(K.center)
-    count = 1 if pieces is None else int(pieces.shape[1])
-    if pieces is None and isinstance(name := getattr(one, "name", None), str):
-        return (name,)
-    names = getattr(K, "names", None) if isinstance(one, Capacity) else None
-    if isinstance(one, loads.LoadLimit | loads.MaxUtilization):
-        names = one.names or None
-    return (None,) * count if names is None or len(names) != count else tuple(names)
+    pieces, own = one.pieces(K.center), getattr(one, "names", ())
+    if pieces is None:
+        name = getattr(one, "name", None)
+        return (name if isinstance(name, str) else None,)
+    names = getattr(K, "names", None) if isinstance(one, Capacity) else own
+    count = int(pieces.shape[1])
+    return tuple(names) if names and len(names) == count else (None,) * count
 
 
 # Rounds of several kinds, one after another:  f_t is the function of round t of the first part,
@@ -513,11 +495,11 @@ class Chain(OfParts):
 
 
 def leaves(batch: Batch) -> Iterator[Batch]:
-    if not isinstance(batch, Chain | Combined):
+    if isinstance(batch, OfParts):
+        for part in batch.parts:
+            yield from leaves(part)
+    else:
         yield batch
-        return
-    for part in batch.parts:
-        yield from leaves(part)
 
 
 def chained(parts: Sequence[Batch]) -> Batch:

@@ -18,33 +18,19 @@ from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
-from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers, row_norms
+from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers
 
 
 @dataclass(frozen=True)
 class PointShape(settings.Check):
     words: ClassVar[str] = "a list of whole numbers"
+    item_type: ClassVar[type | None] = int
 
     def __call__(self, value: Any, what: str) -> Shape:
         if not isinstance(value, tuple | list):
             raise WrongShape(f"{what} is a shape such as (users, items), not {shown(value)}.")
         sides = settings.as_shape(value, what)
         return value if value == sides else sides
-
-    def read(self, value: Any) -> Shape | None:
-        whole = isinstance(value, list) and all(type(side) is int for side in value)
-        return tuple(value) if whole else None
-
-
-@dataclass(frozen=True)
-class EntryTable(Uncopied):
-    """A table of numbers, (rounds, most entries per round)."""
-
-    def __call__(self, value: Any, what: str) -> Array:
-        table = as_array(value, what)
-        if table.ndim != 2:
-            raise WrongShape(f"{what} needs shape (rounds, entries), not {tuple(table.shape)}.")
-        return table
 
 
 # Places in the flattened point, -1 if there is none.
@@ -59,15 +45,27 @@ class EntryBatch(ArrayBatch):
     def shape(self) -> Shape:
         return self.sides
 
-    def _require_places(self, beside: str) -> None:
-        what, numbers = f"places of {type(self).__name__}", getattr(self, beside)
-        self._match("places", tuple(numbers.shape), self.places)
+    def _require_places(self, first: str, *tables: str) -> None:
+        """Places inside a point, none twice in a round, and tables of numbers beside them."""
+        for name in (first, *tables):
+            self._match(name, tuple(self.places.shape), getattr(self, first))
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
         if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
             most = math.prod(self.sides) - 1
-            words = f"{what} must be from 0 to {most}, none twice in a round, or -1 for none."
-            raise InvalidInput(words, setting="places")
+            words = f"must be from 0 to {most}, none twice in a round, or -1 for none."
+            raise InvalidInput(f"places of {type(self).__name__} {words}", setting="places")
+
+    def _gather(self, x: Array) -> Array:
+        """The entries at the places, any if there is none, of one point or a point for each
+        round; in the library of x.
+        """
+        places = self.places
+        if x.ndim > len(self.sides):
+            places = _in_each_round(places, self.sides)
+        if type(x) is np.ndarray:
+            return x.reshape(-1)[places]
+        return namespace(x).reshape(taken(flat(x), np.maximum(places, 0).reshape(-1)), places.shape)
 
 
 def pad_rounds(
@@ -111,16 +109,10 @@ def _round(given: Any, shape: Shape, what: str, count: int) -> tuple[Any, ...]:
     return places, *numbers
 
 
-def gather_entries(x: Array, places: Int64s) -> Array:
-    """The entries of x at these places, any if there is none; in the library of x."""
-    if type(x) is np.ndarray:
-        return x.reshape(-1)[places]
-    return namespace(x).reshape(taken(flat(x), np.maximum(places, 0).reshape(-1)), places.shape)
-
-
-def gather_each_round(points: Array, places: Int64s) -> Array:
-    size = math.prod(points.shape[1:])
-    return gather_entries(points, np.maximum(places, 0) + size * np.arange(len(places))[:, None])
+def _in_each_round(places: Int64s, shape: Shape) -> Int64s:
+    """The same places in a table with a point for each round."""
+    rounds: Int64s = np.arange(len(places))[:, None]
+    return np.maximum(places, 0) + math.prod(shape) * rounds
 
 
 def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
@@ -131,8 +123,7 @@ def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
 
 
 def scatter_each_round(places: Int64s, numbers: Array, shape: Shape) -> Array:
-    each = np.maximum(places, 0) + math.prod(shape) * np.arange(len(places))[:, None]
-    return scatter_entries(each, numbers, (len(places), *shape))
+    return scatter_entries(_in_each_round(places, shape), numbers, (len(places), *shape))
 
 
 # Squared errors on the entries that were seen:  f_t(x) = 1/2 sum over the e seen in round t of (x_e
@@ -170,7 +161,7 @@ class Squared(EntryBatch):
 
     by_round = ("targets", "places")
 
-    targets: Annotated[Array, EntryTable()]
+    targets: Annotated[Array, Uncopied()]
     places: Places
     sides: Annotated[Shape, PointShape()]
     exp_concavity: Annotated[float | None, settings.Number(above=0.0)] = None
@@ -206,16 +197,13 @@ class Squared(EntryBatch):
         return cls.of([(indices, values)], shape)
 
     def values(self, x: Array) -> Array:
-        errors = self._errors(gather_entries(x, self.places))
+        errors = self._errors(x)
         return 0.5 * namespace(errors).vecdot(errors, errors)
 
-    def values_at(self, points: Array) -> Array:
-        errors = self._errors(gather_each_round(points, self.places))
-        return 0.5 * namespace(errors).vecdot(errors, errors)
+    values_at = values  # type: ignore[assignment]
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        errors = self._errors(gather_entries(x, self.places)) * weights[:, None]
-        return scatter_entries(self.places, errors, self.sides)
+        return scatter_entries(self.places, self._errors(x) * weights[:, None], self.sides)
 
     def sparse_subgradient(self, x: Array, weights: Array) -> Any:
         """The same for matrices, as a sparse array of SciPy: a direction that the sets of matrices
@@ -226,19 +214,18 @@ class Squared(EntryBatch):
         from scipy.sparse import coo_array
 
         seen = self.places >= 0
-        errors = to_numpy(self._errors(gather_entries(x, self.places)) * weights[:, None])[seen]
+        errors = to_numpy(self._errors(x) * weights[:, None])[seen]
         places = np.unravel_index(self.places[seen], self.sides)
         return coo_array((errors, places), shape=self.sides).tocsr()
 
     def gradients(self, x: Array) -> Array:
-        errors = self._errors(gather_entries(x, self.places))
-        return scatter_each_round(self.places, errors, self.sides)
+        return scatter_each_round(self.places, self._errors(x), self.sides)
 
     def slopes(self, x: Array) -> Floats:
-        return row_norms(self._errors(gather_entries(x, self.places)))
+        return sparse.row_norms(self._errors(x))
 
-    def _errors(self, entries: Array) -> Array:
-        return (entries - self.targets) * like(self.places >= 0, self.targets)
+    def _errors(self, x: Array) -> Array:
+        return (self._gather(x) - self.targets) * like(self.places >= 0, self.targets)
 
     @classmethod
     def examples(cls) -> Sequence[Squared]:
@@ -285,15 +272,14 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
 
     by_round = ("low", "high", "places")
 
-    low: Annotated[Array, EntryTable()]
-    high: Annotated[Array, EntryTable()]
+    low: Annotated[Array, Uncopied()]
+    high: Annotated[Array, Uncopied()]
     places: Places
     sides: Annotated[Shape, PointShape()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._match("high", tuple(self.low.shape), self.low)
-        self._require_places("low")
+        self._require_places("low", "high")
         there = self.places >= 0
         crossed = (to_numpy(self.low > self.high) & there).any(axis=1)
         for t in np.flatnonzero(crossed | ~there.any(axis=1))[:1]:
@@ -327,10 +313,9 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         return cls.of([(indices, low, high)], shape)
 
     def values(self, x: Array) -> Array:
-        return namespace(self.low).max(self._pieces(gather_entries(x, self.places)), axis=1)
+        return namespace(self.low).max(self._pieces(x), axis=1)
 
-    def values_at(self, points: Array) -> Array:
-        return namespace(self.low).max(self._pieces(gather_each_round(points, self.places)), axis=1)
+    values_at = values  # type: ignore[assignment]
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         place, sign = self._active(x)
@@ -344,11 +329,11 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
     def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
 
-    def _pieces(self, entries: Array) -> Array:
+    def _pieces(self, x: Array) -> Array:
         """How far entries are above and below their bounds, (rounds, 2 entries), -inf where there
         is none.
         """
-        xp = namespace(self.low)
+        xp, entries = namespace(self.low), self._gather(x)
         none = like(np.where(self.places >= 0, 0.0, -np.inf), self.low)
         return xp.concat([entries - self.high + none, self.low - entries + none], axis=1)
 
@@ -356,7 +341,7 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         """The place of the farthest entry of each round, and 1 where it is above, -1 where it is
         below.
         """
-        pieces, width = self._pieces(gather_entries(x, self.places)), self.places.shape[1]
+        pieces, width = self._pieces(x), self.places.shape[1]
         j = to_numpy(namespace(pieces).argmax(pieces, axis=1))
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 

@@ -32,10 +32,10 @@ from tidewolf.core.sparse import csr_array
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions import autograd, linear, smooth
 
+# Pieces that a sum of several maxima may have.
 MOST_PIECES = 64
-"""Pieces that a sum of several maxima may have."""
+# Numbers from which on a table that all rounds share is sparse, and the most of a dense one.
 _LARGE, _MOST = 1 << 24, 1 << 27
-"""Numbers from which on a table that all rounds share is sparse, and the most of a dense one."""
 _POWERS = ("power", "Power", "PowerApprox")
 _MAXIMA = ("max", "maximum", "min", "minimum", "abs", "norm1", "norm_inf")
 
@@ -249,8 +249,8 @@ def _own(found: Floats, data: Sequence[Any]) -> Any:
 # becomes a `FromCvxpy`, which asks cvxpy for values and gradients, round by round. cvxpy's own
 # values of the variable and of the parameters are set meanwhile, and restored.
 
+# By how much a point may be outside the domain.
 _ROUNDING = 1e-9
-"""By how much a point may be outside the domain."""
 _LOCK = threading.RLock()
 
 
@@ -444,8 +444,8 @@ class _Cvxpy(autograd.Engine):
         return None if equal.dual_value is None else -equal.dual_value
 
 
+# Expressions stay analysed, so that later rounds do not wait for it.
 _engine = lru_cache(32)(_Cvxpy)
-"""Expressions stay analysed, so that later rounds do not wait for it."""
 
 
 def _nodes(e: Any) -> Iterator[Any]:

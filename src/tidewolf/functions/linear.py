@@ -13,7 +13,15 @@ import numpy as np
 from tidewolf.core import arrays, errors
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
-from tidewolf.core.sparse import as_sparse, csr_array, cut_rows, is_sparse, same_rows, stack_rows
+from tidewolf.core.sparse import (
+    as_sparse,
+    csr_array,
+    cut_rows,
+    is_sparse,
+    row_norms,
+    same_rows,
+    stack_rows,
+)
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.functions import base
 from tidewolf.functions.base import ArrayBatch, Coefficients, PerRound, one_round, rows, shaped
@@ -32,10 +40,6 @@ class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
         b = self.__dict__.get("b")
         return found if b is None else found - base.beside(b, self._a, x)
 
-    @property
-    def shape(self) -> Shape:
-        return tuple(self._a.shape[1:])
-
     def values(self, x: Array) -> Array:
         return self._less_offsets(base.products(rows(self._a), x), x)
 
@@ -49,10 +53,12 @@ class AffineRows(ArrayBatch, LinearTotal, PiecewiseLinear):
         return base.each_row(self._a, x)
 
     def slopes(self, x: Array) -> Floats:
-        return base.row_norms(rows(self._a))
+        return row_norms(rows(self._a))
 
     def total(self) -> tuple[Floats, float]:
-        return base.total_row(self._a), 0.0 - float(self.offsets().sum())
+        A, ones = self._a, np.ones(len(self))
+        c = base.weighted(A, ones) if is_sparse(A) else to_numpy(A).sum(axis=0, dtype=np.float64)
+        return np.asarray(c), 0.0 - float(self.offsets().sum())
 
     def epigraph(self) -> Halfspaces:
         return self.halfspaces()
@@ -161,7 +167,12 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         """One piece of each of these rounds, one flattened row each."""
 
     def values(self, x: Array) -> Array:
-        return namespace(x).max(self.pieces(x), axis=1)
+        pieces = self.pieces(x)
+        if type(pieces) is np.ndarray:
+            return np.maximum.reduce(pieces, axis=1)
+        return namespace(pieces).max(pieces, axis=1)
+
+    values_at = values  # type: ignore[assignment]  # `pieces` take a point for each round, too
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return shaped(base.weighted(self._active(x), weights), self.shape)
@@ -173,7 +184,7 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return shaped(base.each_row(self._rows(rounds, limits), x), (len(limits), *self.shape))
 
     def slopes(self, x: Array) -> Floats:
-        return base.row_norms(self._active(x))
+        return row_norms(self._active(x))
 
     def _active(self, x: Array) -> Array:
         return self._rows(np.arange(len(self)), self._fullest(x))
@@ -278,52 +289,42 @@ class MaxAffine(LargestPiece):
             return self.A
         return stack_rows([self.A] * len(self)) if len(self) else cut_rows(self.A, 0, 0)
 
-    def values_at(self, points: Array) -> Array:
-        x = rows(points)
-        if not is_sparse(self.A):
-            found = (self._flat() @ x[:, :, None])[:, :, 0]
-        elif self._shared:
-            found = like((self.A @ to_numpy(x).T).T, x)
-        else:
-            found = _as_table(base.own_products(self.A, x), tuple(self.b.shape))
-        return namespace(x).max(found - base.beside(self.b, self.A, x), axis=1)
-
-    def _flat(self) -> Array:
-        """Dense A with flattened points: (rounds, pieces, entries)."""
-        return shaped(self.A, (*self.b.shape, math.prod(self.shape)))
-
     def pieces(self, x: Array) -> Array:
         """<A_tj, x> - b_tj as (rounds, pieces)."""
+        own = x.ndim > len(self.shape)  # a point for each round
+        x = rows(x) if own else flat(x)
         if not is_sparse(self.A):
-            A, x = self._flat(), flat(x)
+            A = shaped(self.A, (*self.b.shape, math.prod(self.shape)))
+            if own:
+                return (A @ x[:, :, None])[:, :, 0] - self.b
             found = base.lane_products(A[0, ...], x)[None, :] if len(self) == 1 else A @ x
             return found - self.b
-        found = _as_table(base.products(self.A, x), (-1, self.b.shape[1]))
+        if own and self._shared:
+            found = like((self.A @ to_numpy(x).T).T, x)
+        else:
+            products = base.own_products(self.A, x) if own else base.products(self.A, x)
+            found = namespace(x).reshape(products, (-1, self.b.shape[1]))
         return found - base.beside(self.b, self.A, x)
 
     def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
         places = limits if self._shared else limits + self.b.shape[1] * rounds
         if not is_sparse(self.A):
             table = (math.prod(self.b.shape), math.prod(self.shape))
-            return arrays.taken(_as_table(self.A, table), places)
+            return arrays.taken(namespace(self.A).reshape(self.A, table), places)
         if len(places) == 1:
             return cut_rows(self.A, int(places[0]), int(places[0]) + 1)
         return self.A[places, :]
 
     def halfspaces(self) -> Halfspaces:
-        if not self._shared:
+        if not self._shared or not len(self):
             return self.epigraph()
         b = to_numpy(self.b).astype(np.float64, copy=False)
-        if len(b) == 0:
-            return Halfspaces(self._stacked(), np.zeros(0), np.zeros(0, dtype=np.int64))
         return Halfspaces(self.A, b.min(axis=0), b.argmin(axis=0))
 
     def epigraph(self) -> Halfspaces:
         rounds, pieces = self.b.shape
-        if is_sparse(self.A):
-            A = self._stacked()
-        else:
-            A = to_numpy(self._flat()).reshape(rounds * pieces, math.prod(self.shape))
+        table = (rounds * pieces, math.prod(self.shape))
+        A = self._stacked() if is_sparse(self.A) else to_numpy(self.A).reshape(table)
         b = to_numpy(flat(self.b)).astype(np.float64)
         return Halfspaces(A, b, np.repeat(np.arange(rounds), pieces))
 
@@ -340,18 +341,14 @@ class MaxAffine(LargestPiece):
         )
 
 
-def _as_table(x: Array, shape: Shape) -> Array:
-    return namespace(x).reshape(x, shape)
-
-
 # Capacities:  g_t(x) = max_i x_i - c_ti,  positive by as much as the fullest entry is over its
 # capacity.
 #
 # A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
 # rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
 
+# Up to so many rounds on a device entries are written one by one there.
 _FEW = 16
-"""Up to so many rounds on a device entries are written one by one there."""
 
 
 @final
@@ -380,25 +377,12 @@ class Capacity(LargestPiece):
         """A single round with capacities c."""
         return cls._unchecked(c=one_round(c, "c of Capacity.one"))
 
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.c.shape[1:])
-
-    def values(self, x: Array) -> Array:
-        pieces = self.pieces(x)
-        if type(pieces) is np.ndarray:
-            return np.maximum.reduce(pieces, axis=1)
-        return namespace(self.c).max(pieces, axis=1)
-
     def pieces(self, x: Array) -> Array:
         """x_i - c_ti as (rounds, entries)."""
-        return flat(x) - rows(self.c)
+        return (rows(x) if x.ndim == self.c.ndim else flat(x)) - rows(self.c)
 
     def _rows(self, rounds: Int64s, limits: Int64s) -> Array:
         return like(limits[:, None] == np.arange(rows(self.c).shape[1]), self.c)
-
-    def values_at(self, points: Array) -> Array:
-        return namespace(self.c).max(rows(points) - rows(self.c), axis=1)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         c = rows(self.c)
@@ -416,9 +400,9 @@ class Capacity(LargestPiece):
     def halfspaces(self) -> Halfspaces:
         from scipy.sparse import eye_array
 
+        if not len(self):
+            return self.epigraph()
         c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
-        if len(c) == 0:
-            return Halfspaces(np.zeros((0, c.shape[1])), np.zeros(0), np.zeros(0, dtype=np.int64))
         return Halfspaces(eye_array(c.shape[1], format="csr"), c.min(axis=0), c.argmin(axis=0))
 
     def epigraph(self) -> Halfspaces:

@@ -25,18 +25,16 @@ import numpy as np
 from tidewolf.core import batch, piecewise, settings
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape
-from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_of_each
+from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions import base, linear
 
-MANY = 10**6
-"""Stored numbers of all half-spaces together from which on they are made some at a time,"""
+# Stored numbers of all half-spaces together from which on they are made some at a time, and about
+# how many then stand in one table.
+MANY, AT_A_TIME = 10**6, 2**16
+# Stored numbers of the incidence up to which making a sparse array of a round takes longer than
+# adding them up.
 FEW = 20_000
-"""Stored numbers of the incidence up to which making a sparse array of a round takes longer than
-adding them up.
-"""
-AT_A_TIME = 2**16
-"""and about how many then stand in one table."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,8 @@ class OverPaths(base.ArrayBatch):
     def _links(self) -> int:
         return int(self.incidence.shape[0])
 
-    def _require_demands(self) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.demands.ndim != 2:
             words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
             raise WrongShape(words, setting="demands")
@@ -94,6 +93,8 @@ class OverPaths(base.ArrayBatch):
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
             words = f"pairs must be columns of demands, from 0 to {columns - 1}."
             raise InvalidInput(words, setting="pairs")
+        if (names := self.__dict__.get("names")) and len(names) != self._links:
+            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
 
     @property
     def shape(self) -> Shape:
@@ -112,8 +113,14 @@ class OverPaths(base.ArrayBatch):
         return _Loads(link, path, self.pairs[path], load, A.indptr)
 
     def _carried(self, x: Array) -> Floats:
+        """What each link carries, (rounds, links), at one point or at a point for each round."""
         on, demands = self._loads, self._host("demands")
-        x = to_numpy(x).astype(np.float64, copy=False)
+        x, carried = to_numpy(x).astype(np.float64, copy=False), np.empty((len(self), self._links))
+        if x.ndim == 2:
+            for link in range(self._links):  # rounds x stored numbers would be a large table
+                some = slice(on.starts[link], on.starts[link + 1])
+                carried[:, link] = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
+            return carried
         if len(self) == 1 and len(on.load) <= FEW:
             loads = on.load * demands[0, on.pair] * x[on.path]
             return np.bincount(on.link, loads, self._links).astype(np.float64)[None, :]
@@ -121,18 +128,9 @@ class OverPaths(base.ArrayBatch):
             return np.asarray(self._round @ x)[None, :]
         shape = (self._links, demands.shape[1])
         unit = csr_array((on.load * x[on.path], on.pair, on.starts), shape=shape)
-        carried, step = np.empty((len(self), self._links)), max(1, AT_A_TIME // demands.shape[1])
+        step = max(1, AT_A_TIME // demands.shape[1])
         for start in range(0, len(self), step):  # a product copies what it is given
             carried[start : start + step] = (unit @ demands[start : start + step].T).T
-        return carried
-
-    def _carried_at(self, points: Array) -> Floats:
-        """The same at a point for each round, (rounds, paths)."""
-        on, demands, x = self._loads, self._host("demands"), to_numpy(points)
-        carried = np.empty((len(self), self._links))
-        for link in range(self._links):  # rounds x stored numbers would be a large table
-            some = slice(on.starts[link], on.starts[link + 1])
-            carried[:, link] = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
         return carried
 
     @cached_property
@@ -153,16 +151,9 @@ class LinkLoads(OverPaths, linear.LargestPiece):
         """What loads are divided by, (rounds, links), if it changes from round to round."""
         return None
 
-    def _require_names(self, names: tuple[str, ...]) -> None:
-        if names and len(names) != self._links:
-            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
-
     def pieces(self, x: Array) -> Array:
         """What each link carries, less its offset, as (rounds, links)."""
         return like(self._carried(x) - self._offsets(), x)
-
-    def values_at(self, points: Array) -> Array:
-        return like((self._carried_at(points) - self._offsets()).max(axis=1), points)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         on, demands, w = self._loads, self._host("demands"), to_numpy(weights)
@@ -284,7 +275,6 @@ class LoadCost(OverPaths, linear.AffineRows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_demands()
         self._match("costs", (len(self), self._links), self.demands)
 
     @classmethod
@@ -308,7 +298,7 @@ class LoadCost(OverPaths, linear.AffineRows):
         return like(self._a, x)
 
     def slopes(self, x: Array) -> Floats:
-        return np.concatenate([base.row_norms(self._coefficients(some)) for some in self._parts()])
+        return np.concatenate([row_norms(self._coefficients(some)) for some in self._parts()])
 
     def total(self) -> tuple[Floats, float]:
         return self._weighted(np.ones(len(self))), 0.0
@@ -396,9 +386,7 @@ class LoadLimit(LinkLoads):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_demands()
         self._match("capacities", (len(self), self._links), self.demands)
-        self._require_names(self.names)
 
     @classmethod
     def one(
@@ -494,14 +482,12 @@ class MaxUtilization(LinkLoads):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._require_demands()
         if self.limit.ndim == 0:
             spread = np.full(len(self), float(self.limit))
             object.__setattr__(self, "limit", like(spread, self.demands))
         self._match("limit", (len(self),), self.demands)
         rounds = (len(self),) * (self.capacities.ndim == 2)
         self._match("capacities", (*rounds, self._links), self.demands)
-        self._require_names(self.names)
         capacities = to_numpy(self.capacities)
         if (capacities <= 0).any():
             words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
@@ -535,10 +521,6 @@ class MaxUtilization(LinkLoads):
         carried, divisors = super()._carried(x), self._divisors()
         return carried if divisors is None else carried / divisors
 
-    def _carried_at(self, points: Array) -> Floats:
-        carried, divisors = super()._carried_at(points), self._divisors()
-        return carried if divisors is None else carried / divisors
-
     @classmethod
     def examples(cls) -> Sequence[MaxUtilization]:
         (incidence, demands, _, pairs), second = example_loads()
@@ -558,8 +540,7 @@ def utilisation(limits: batch.Batch, points: Array) -> Floats | None:
         return share(to_numpy(base.rows(points)), to_numpy(base.rows(limits.c)))
     if not isinstance(limits, LoadLimit | MaxUtilization):
         return None
-    one = points.shape[0] == 1
-    carried = limits._carried(points[0, ...]) if one else limits._carried_at(points)
+    carried = limits._carried(points[0, ...] if points.shape[0] == 1 else points)
     return share(carried, limits._offsets()) if isinstance(limits, LoadLimit) else carried
 
 

@@ -29,8 +29,8 @@ _LOSS, _LIMIT = ("costs", "loss"), ("capacities", "constraint")
 _WITH = ("time", "context", "advice", "unavailable", "seen", "played")
 
 
+# The center of a set and the names of its entries, as numbers of a round are read for it.
 Points: TypeAlias = tuple[Array, Sequence[str] | None]
-"""The center of a set and the names of its entries, as numbers of a round are read for it."""
 
 
 def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = None) -> batch.Stream:

@@ -11,7 +11,7 @@ import numpy as np
 from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
 from tidewolf.core.settings import Number
-from tidewolf.core.types import Array, Floats, NDArray, Shape
+from tidewolf.core.types import Array, NDArray
 from tidewolf.functions import base
 
 # Convex quadratics of vectors:  f_t(x) = 1/2 <x, P_t x> + <q_t, x> + r_t,  P_t symmetric and
@@ -69,10 +69,6 @@ class Quadratic(base.ArrayBatch):
     def by_round(self) -> tuple[str, ...]:
         return ("q", "r") if self.P.ndim == 2 else ("q", "r", "P")
 
-    @property
-    def shape(self) -> Shape:
-        return (int(self.q.shape[1]),)
-
     def values(self, x: Array) -> Array:
         return (0.5 * (self.P @ x) + self.q) @ x + self.r
 
@@ -85,9 +81,6 @@ class Quadratic(base.ArrayBatch):
 
     def gradients(self, x: Array) -> Array:
         return self.P @ x + self.q
-
-    def slopes(self, x: Array) -> Floats:
-        return base.row_norms(self.gradients(x))
 
     @classmethod
     def examples(cls) -> Sequence[Quadratic]:
@@ -147,16 +140,10 @@ class LogWealth(base.ArrayBatch):
         """A single round with these returns."""
         return cls._unchecked(returns=base.one_round(returns, "returns of LogWealth.one"))
 
-    @property
-    def shape(self) -> Shape:
-        return tuple(self.returns.shape[1:])
-
     def values(self, x: Array) -> Array:
         return -namespace(self.returns).log(self._growth(x))
 
-    def values_at(self, points: Array) -> Array:
-        growth = namespace(points).vecdot(base.rows(self.returns), base.rows(points))
-        return -namespace(points).log(_positive(growth))
+    values_at = values  # type: ignore[assignment]
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         return base.shaped(-((weights / self._growth(x)) @ base.rows(self.returns)), self.shape)
@@ -165,11 +152,15 @@ class LogWealth(base.ArrayBatch):
         xp, growth = namespace(self.returns), self._growth(x)
         return -self.returns / xp.reshape(growth, (len(self),) + (1,) * len(self.shape))
 
-    def slopes(self, x: Array) -> Floats:
-        return np.asarray(base.row_norms(base.rows(self.returns)) / to_numpy(self._growth(x)))
-
     def _growth(self, x: Array) -> Array:
-        return _positive(base.rows(self.returns) @ flat(x))
+        """<r_t, x>, at one point or at a point for each round; refused where it is not positive."""
+        own, returns = x.ndim > len(self.shape), base.rows(self.returns)
+        growth = namespace(x).vecdot(returns, base.rows(x)) if own else returns @ flat(x)
+        if growth.shape[0] and not bool(namespace(growth).all(growth > 0)):
+            t = int(np.argmin(to_numpy(growth) > 0))
+            words = f"<r, x> is {float(growth[t]):g} at this point in round {t + 1} of it"
+            raise InvalidInput(f"LogWealth is defined on {self.domain}; {words}.")
+        return growth
 
     @classmethod
     def examples(cls) -> Sequence[LogWealth]:
@@ -178,11 +169,3 @@ class LogWealth(base.ArrayBatch):
             cls.one([3.0]),
             cls(np.arange(1.0, 9.0).reshape(2, 2, 2)),
         )
-
-
-def _positive(growth: Array) -> Array:
-    if growth.shape[0] and not bool(namespace(growth).all(growth > 0)):
-        t = int(np.argmin(to_numpy(growth) > 0))
-        words = f"<r, x> is {float(growth[t]):g} at this point in round {t + 1} of it"
-        raise InvalidInput(f"LogWealth is defined on {LogWealth.domain}; {words}.")
-    return growth

@@ -44,6 +44,7 @@ from tidewolf.core.arrays import frozen, like, power_of_two, require_finite, to_
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
+from tidewolf.core.lazy import piqp, sp
 from tidewolf.core.piecewise import LinearTotal, ManyRows, PiecewiseLinear
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.functions.linear import Capacity
@@ -52,19 +53,17 @@ from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, parts_of
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
 from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
+# How much more than the least worst violation is allowed, at size 1, so that the solver finds a
+# point again.
 _ROOM = 1e-9
-"""How much more than the least worst violation is allowed, at size 1, so that the solver finds a
-point
-again.
-"""
 _STEPS = 40
 EVEN_ACCURACY = 1e-8
+# From so many pieces on HiGHS is asked for its interior-point method.
 MANY = 5_000
-"""From so many pieces on HiGHS is asked for its interior-point method."""
 _VIOLATED = 2.0 * TOLERANCE
 _WHO = "The best point in hindsight"
+# HiGHS's status of a row that no point needs to touch.
 _BASIC = 1
-"""HiGHS's status of a row that no point needs to touch."""
 
 
 class Bases(NamedTuple):
@@ -103,10 +102,9 @@ class Objective(NamedTuple):
 
 class LimitRows(NamedTuple):
     A: Any
+    # what each row is multiplied by so that all of them have one unit, in which the largest is 1; 1
+    # for a row of zeros
     sizes: Floats
-    """what each row is multiplied by so that all of them have one unit, in which the largest is 1;
-    1 for a row of zeros
-    """
     shift: Floats
     size: float
 
@@ -228,8 +226,6 @@ class BestPoint:
         """The costs of all variables at size 1, a row for each piece of a maximum, and what a loss
         is divided by.
         """
-        from scipy.sparse import csr_array
-
         D = sparse.compact(loss.d) if loss.maxima else np.zeros((0, len(loss.c)))
         size = float(power_of_two(max(np.abs(loss.c).max(), sparse.largest(D))))
         c, (D, shift) = self._on_variables(loss.c[None] / size)[0], self._on_variables(D / size)
@@ -238,7 +234,7 @@ class BestPoint:
         if not loss.maxima:
             return costs, None, size * again
         places = (np.arange(count), loss.which)
-        which = csr_array((-np.ones(count), places), shape=(count, loss.maxima))
+        which = sp.csr_array((-np.ones(count), places), shape=(count, loss.maxima))
         e = (loss.e / size - shift) / (again * self.unit)
         rows = HalfSpaces(sparse.beside(sparse.compact(D) / again, sparse.compact(which)), e)
         return np.append(costs, np.ones(loss.maxima)), rows, size * again
@@ -249,9 +245,7 @@ class BestPoint:
 
     @cached_property
     def _capacity_rows(self) -> LimitRows:
-        from scipy.sparse import eye_array
-
-        return self._lifted(eye_array(int(np.prod(self.K.shape)), format="csr"))
+        return self._lifted(sp.eye_array(int(np.prod(self.K.shape)), format="csr"))
 
     def _lifted(self, A: Any) -> LimitRows:
         """Rows on points as rows on variables: <a, x> <= b is <a', u> <= (b - shift)/size."""
@@ -337,39 +331,32 @@ class BestPoint:
         """min ridge/2 |x - point|^2/size^2 + <costs, v>, every piece at most the level; without
         costs of maxima these are no variables.
         """
-        import piqp
-        from scipy.sparse import csc_array, csr_array, eye_array
-
         d, model, columns = self._description, self._model(len(p.c)), len(costs)
         assert p.rows is not None
         n, equal = len(d.lower), model.low == model.high
-        lift = csr_array(eye_array(n) if d.lift is None else d.lift) * (self.unit / size)
-        P = lift.T @ lift if d.lift is None else lift.T @ lift + 1e-10 * eye_array(n)
-        P = csc_array(ridge * P)
+        lift = sp.csr_array(sp.eye_array(n) if d.lift is None else d.lift) * (self.unit / size)
+        P = lift.T @ lift if d.lift is None else lift.T @ lift + 1e-10 * sp.eye_array(n)
+        P = sp.csc_array(ridge * P)
         P.resize((columns, columns))
         c = costs.copy()
         c[:n] -= ridge * (lift.T @ (point if d.shift is None else point - d.shift)) / size
         rows, bounds = [p.rows.A, model.F[~equal]], [p.b / p.rows.sizes, model.high[~equal]]
         if p.pieces is not None:
             rows, bounds = [p.pieces.A, *rows], [p.pieces.b + level, *bounds]
-        A = csc_array(model.F[equal])[:, :columns] if equal.any() else None
+        A = sp.csc_array(model.F[equal])[:, :columns] if equal.any() else None
         solver = piqp.SparseSolver()
         solver.settings.eps_abs = solver.settings.eps_rel = accuracy
         solver.settings.max_iter = _STEPS
-        solver.setup(
-            P, c, A, model.high[equal] if equal.any() else None,
-            csc_array(sparse.stack_rows([csr_array(each) for each in rows]))[:, :columns], None,
-            np.concatenate(bounds), p.lower[:columns], p.upper[:columns],
-        )  # fmt: skip
+        G = sp.csc_array(sparse.stack_rows([sp.csr_array(each) for each in rows]))[:, :columns]
+        b, ends = model.high[equal] if equal.any() else None, (p.lower[:columns], p.upper[:columns])
+        solver.setup(P, c, A, b, G, None, np.concatenate(bounds), *ends)
         solver.solve()  # whatever it reports: the point is checked
         v = np.asarray(solver.result.x)
         return Solved(v, np.zeros(0), np.zeros(0), None) if np.isfinite(v).all() else None
 
     def breached(self, p: Program, basis: Basis | None = None) -> Solved | None:
         """The least s, the last variable, such that a point violations no limit by more."""
-        from scipy.sparse import eye_array
-
-        n, rows, own = len(p.c), p.rows, eye_array(len(p.b), len(p.c), format="csr")
+        n, rows, own = len(p.c), p.rows, sp.eye_array(len(p.b), len(p.c), format="csr")
         A = sparse.compact(own if rows is None else sparse.rows_times(rows.A, rows.sizes))
         limits = HalfSpaces(sparse.beside(A, -np.ones((len(p.b), 1))), p.b)
         # maxima play no part here
@@ -424,12 +411,16 @@ def objective(losses: Batch, who: str = "A linear program") -> Objective:
                 pieces.append((sparse.compact(A), b, rounds + count))
                 count += len(part)
     require_finite(c, f"The sum of the losses that {who} minimises")
+    return with_pieces(c, pieces, count)
+
+
+def with_pieces(c: Floats, pieces: list[tuple[Any, Floats, Int64s]], count: int) -> Objective:
+    """<c, x> and so many maxima: pieces (d, e, which), some at a time."""
     if not count:
         return Objective(c, None, np.zeros(0), None, 0)
     tables, offsets, which = zip(*pieces, strict=True)
-    return Objective(
-        c, sparse.stack_rows(tables), np.concatenate(offsets), np.concatenate(which), count
-    )
+    d, e = sparse.stack_rows(tables), np.concatenate(offsets)
+    return Objective(c, d, e, np.concatenate(which), count)
 
 
 def half_spaces(constraints: Batch) -> HalfSpaces:

@@ -28,13 +28,13 @@ from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.sets.base import LinearDescription, Polyhedral
 from tidewolf.sets.highs import HalfSpaces
 
+# Rows of a program with a dense inverse at most.
 MOST_ROWS = 200
-"""Rows of a program with a dense inverse at most."""
 MOST_ENTRIES = 20_000
+# The place of upper bounds in the data of a program.
 _TOP = 4
-"""The place of upper bounds in the data of a program."""
+# Roundings that a program may be off by; a member may be off by four times that.
 _ACCURACY = 2.5e3
-"""Roundings that a program may be off by; a member may be off by four times that."""
 
 
 @final

@@ -38,14 +38,14 @@ from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, positiv
 from tidewolf.sets import base, highs
 
 METHOD = "level bundle method on gradients"
+# Pieces from which on a program with a variable for each round takes longer.
 MANY = 20_000
-"""Pieces from which on a program with a variable for each round takes longer."""
 LOOKS, GAP = 100, 1e-6
+# Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly.
 MANY_LOOKS, MANY_GAP = 400, 1e-9
-"""Evaluations of F, and the gap; the second are for pieces, which are evaluated quickly."""
 _LEVEL = 0.3
+# The violation, in units, from which on a half-space joins.
 _EXACT = 1e-10
-"""The violation, in units, from which on a half-space joins."""
 _WHO = "The best point in hindsight"
 
 

@@ -22,19 +22,18 @@ import numpy as np
 
 from tidewolf.core.arrays import like, to_numpy
 from tidewolf.core.errors import NotSupported, SolverFailed
+from tidewolf.core.lazy import piqp, sp
 from tidewolf.core.types import Array, NDArray
 from tidewolf.sets import base
 
+# Of residuals and of the duality gap; an answer on the border that is its own question is off by
+# the root of the latter.
 PROJECTION_ACCURACY = 1e-13
-"""Of residuals and of the duality gap; an answer on the border that is its own question is off by
-the root of the latter.
-"""
+# The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no more
+# progress: degenerate lifts do that.
 STALLED = 1e-11
-"""The gap, as a share of radius^2 + |x - y|^2, up to which an answer counts where PIQP makes no
-more progress: degenerate lifts do that.
-"""
+# Added to the quadratic term of a lifted description, whose weights need not be unique.
 _RIDGE = 1e-12
-"""Added to the quadratic term of a lifted description, whose weights need not be unique."""
 
 
 class ExactProjection:
@@ -58,8 +57,6 @@ class ExactProjection:
         return cast(base.Polyhedral, self.K).description()
 
     def _quadratic_program(self, y: NDArray) -> NDArray:
-        import piqp
-
         described = self._description
         shift = np.zeros(len(y)) if described.shift is None else described.shift
         c = shift - y if described.lift is None else described.lift.T @ (shift - y) / self._unit**2
@@ -92,14 +89,11 @@ class ExactProjection:
 
     @cached_property
     def _solver(self) -> Any:
-        import piqp
-        from scipy.sparse import csc_matrix, eye
-
         d, n = self._description, len(self._description.lower)
-        P = eye(n, format="csc")
+        P = sp.eye(n, format="csc")
         if d.lift is not None:
-            P = csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
-        A, G = (None if rows is None else csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
+            P = sp.csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
+        A, G = (None if rows is None else sp.csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
         solver = piqp.SparseSolver()
         settings = solver.settings
         settings.eps_abs = settings.eps_rel = PROJECTION_ACCURACY

@@ -22,24 +22,24 @@ import numpy as np
 from tidewolf.core import arrays, errors, piecewise, sparse
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.types import Array, Floats
-from tidewolf.hindsight.best_point import BestPoint, Objective
+from tidewolf.hindsight.best_point import BestPoint, Objective, with_pieces
 from tidewolf.hindsight.cutting_planes import CuttingPlanes
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, parts_of
 from tidewolf.sets.highs import HalfSpaces
 
 RIDGE = 1e-4
+# Pieces from which on the bundle method is faster.
 MANY = 60_000
-"""Pieces from which on the bundle method is faster."""
+# Evaluations of the bundle method at most, and the gap at which it ends.
 LOOKS, GAP = 40, 1e-5
-"""Evaluations of the bundle method at most, and the gap at which it ends."""
 
 
 class WeightedRounds(NamedTuple):
     losses: Batch
+    # None: there is no constraint
     limits: Batch | None
-    """None: there is no constraint"""
+    # omega, of sum 1
     weights: Floats
-    """omega, of sum 1"""
     price: float
 
     def value_and_slope(self, x: Array) -> tuple[float, Floats]:
@@ -55,14 +55,11 @@ class WeightedRounds(NamedTuple):
 
 def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
     """The point, a member of the set; None if no solver found one."""
-    center, losses, limits = solver.K.center, rounds.losses, rounds.limits
+    center, limits = solver.K.center, rounds.limits
     try:
-        loss, size = _pieces(losses, rounds.weights, center)
-        if loss is not None and limits is not None:
-            priced, _ = _pieces(limits, rounds.price * rounds.weights, None)
-            loss = None if priced is None else _both(loss, priced)
+        loss, size = _pieces(rounds, center)
         if loss is None or len(loss.e) > MANY:
-            best = _Bundle(solver, rounds).minimise(flattened(center)).point
+            best = _BundleMethod(solver, rounds).minimise(flattened(center)).point
             return None if best is None else solver.member(best)
         program = solver.prepared(loss, HalfSpaces(np.zeros((0, len(loss.c))), np.zeros(0)))
         lower = program.lower.copy()
@@ -73,43 +70,31 @@ def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
         return None
 
 
-def _pieces(batch: Batch, weights: Floats, center: Array | None) -> tuple[Objective | None, float]:
+def _pieces(rounds: WeightedRounds, center: Array) -> tuple[Objective | None, float]:
     """The weighted sum as an objective, None if a part has other pieces than affine ones, and the
-    size of its slopes; with a center linear parts have no pieces.
+    size of the slopes of losses; linear losses have no pieces.
     """
-    c, tables, offsets, which = np.zeros(math.prod(batch.shape)), [], [np.zeros(0)], []
-    count, first, size = 0, 0, 0.0
-    for part in parts_of(batch):
-        omega = weights[first : first + len(part)]
-        first += len(part)
-        if isinstance(part, piecewise.LinearTotal) and center is not None:
-            c += flattened(part.subgradient(center, arrays.like(omega, center)))
-        elif isinstance(part, piecewise.PiecewiseLinear):
-            A, b, of = part.epigraph()
-            tables.append(sparse.rows_times(A, omega[of]))
-            offsets.append(omega[of] * b)
-            which.append(of + count)
-            count += len(part)
-            size += len(part) * float(sparse.largest_of_rows(tables[-1]).mean())
-        else:
-            return None, 0.0
-    size += float(np.abs(c).max())
-    rows = sparse.stack_rows(tables) if tables else np.zeros((0, len(c)))
-    whose = np.concatenate(which) if which else np.zeros(0, np.int64)
-    return Objective(c, rows, np.concatenate(offsets), whose, count), size
+    c, pieces, count, size = np.zeros(math.prod(rounds.losses.shape)), [], 0, 0.0
+    weighted: list[tuple[Batch | None, Floats]] = [(rounds.losses, rounds.weights)]
+    weighted.append((rounds.limits, rounds.price * rounds.weights))
+    for batch, weights in weighted:
+        parts, is_loss = () if batch is None else parts_of(batch), batch is rounds.losses
+        each = np.split(weights, np.cumsum([len(part) for part in parts], dtype=np.int64))
+        for part, omega in zip(parts, each, strict=False):
+            if is_loss and isinstance(part, piecewise.LinearTotal):
+                c += flattened(part.subgradient(center, arrays.like(omega, center)))
+            elif isinstance(part, piecewise.PiecewiseLinear):
+                A, b, of = part.epigraph()
+                rows = sparse.rows_times(A, omega[of])
+                pieces.append((rows, omega[of] * b, of + count))
+                count += len(part)
+                size += is_loss * len(part) * float(sparse.largest_of_rows(rows).mean())
+            else:
+                return None, 0.0
+    return with_pieces(c, pieces, count), size + float(np.abs(c).max())
 
 
-def _both(loss: Objective, priced: Objective) -> Objective:
-    return Objective(
-        loss.c,
-        sparse.stack_rows([loss.d, priced.d]),
-        np.concatenate([loss.e, priced.e]),
-        np.concatenate([loss.which, priced.which + loss.maxima]),
-        loss.maxima + priced.maxima,
-    )
-
-
-class _Bundle(CuttingPlanes):
+class _BundleMethod(CuttingPlanes):
     """Over the known vertices or the description, its end measured by the model."""
 
     def __init__(self, solver: BestPoint, rounds: WeightedRounds) -> None:

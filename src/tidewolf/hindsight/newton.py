@@ -32,14 +32,14 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arrays, errors, vertices
+from tidewolf.core.lazy import piqp
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
 from tidewolf.sets.base import Polyhedral
 
+# Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
+# small; calls for either part, of curved functions and of linear ones.
 _GAP, _ITERATIONS, CALLS = 1e-7, 100, 200
-"""Relative to how far the total is from that of the center, or to 1e-3 |grad F| R where that is
-small; calls for either part, of curved functions and of linear ones.
-"""
 _STEP, _LEVEL = 1e-5, 0.5
 _HALVINGS = 12
 _EXACT = 1e-10
@@ -248,8 +248,6 @@ class _Search:
         constraints; None if the solver gives up. With linear functions limits join until the next
         point violations no other.
         """
-        import piqp
-
         task, k, x = self.task, len(self.atoms), self._point(w)
         unit = self.cost if costs else 1.0
         self._joined(x, costs)
@@ -284,8 +282,6 @@ class _Search:
     def _at_level(
         self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
     ) -> Floats:
-        import piqp
-
         m, unit = len(model.values), self.cost if costs else 1.0
         solver = piqp.DenseSolver()
         one = (None, None) if costs else (np.ones((1, m)), np.ones(1))

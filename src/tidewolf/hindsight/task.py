@@ -38,10 +38,9 @@ from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
 
 FEASIBILITY_TOLERANCE = 1e-9
+# Costs and rows lose digits if less than the first share of them is within aff(K); less than the
+# second, in eps, is rounding.
 ACROSS, ROUNDING = 1e-2, 1e3
-"""Costs and rows lose digits if less than the first share of them is within aff(K); less than the
-second, in eps, is rounding.
-"""
 
 
 class Minorant(NamedTuple):

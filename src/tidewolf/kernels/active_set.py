@@ -3,6 +3,7 @@ that asks a compiled oracle between them.
 
 Rows of a table are a tuple (starts, indices, values): row i has its entries at starts[i] ..
 starts[i + 1] - 1. The mathematics is in projection/search.py and projection/active.py.
+Reference of what works factor by factor: `naive_projection` in tests/test_factored.py.
 """
 
 from __future__ import annotations
@@ -15,31 +16,28 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.jit import Indirect, kernel
 from tidewolf.core.vertices import sparse_combine, sparse_inner, sparse_store
 
+# Weights up to this become 0.
 DROP = 1e-13
-"""Weights up to this become 0."""
+# Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal
+# slopes, and rounding shall not choose.
 TIE = 1e-6
-"""Slopes nearer than this share of `stop` tie and go to the earlier atom: each step leaves equal
-slopes, and rounding shall not choose.
-"""
+# Directions are rounded to about this share of their length, or of the radius.
 GRAIN = 1e-10
-"""Directions are rounded to about this share of their length, or of the radius."""
+# An answer may be worse than a known member by this many rounding errors.
 ORACLE_SLACK = 1e3
-"""An answer may be worse than a known member by this many rounding errors."""
 _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
 
 
+# What a search for a member comes back with.
 DONE, NO_ROOM, TABLE_TAKEN, BAD_ORACLE = range(4)
-"""What a search for a member comes back with."""
+# Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
+# more than the entries of a vertex that waits for its row (0: none does) and the step to it, |x -
+# y|^2, atoms with weight.
 COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED = range(8)
-"""Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
-more than the entries of a vertex that waits for its row (0: none does) and the step to it,
-|x - y|^2, atoms with weight.
-"""
 PLACES = 8
+# Entries of points that are looked at together: a few such blocks stay near the processor, and
+# loops over the slices of one become vector instructions.
 BLOCK = 1024
-"""Entries of points that are looked at together: a few such blocks stay near the processor, and
-loops over the slices of one become vector instructions.
-"""
 
 
 @kernel
@@ -51,14 +49,12 @@ def dot(a, b):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += a[i] * b[i]
-        s1 += a[i + 1] * b[i + 1]
-        s2 += a[i + 2] * b[i + 2]
-        s3 += a[i + 3] * b[i + 3]
-        s4 += a[i + 4] * b[i + 4]
-        s5 += a[i + 5] * b[i + 5]
-        s6 += a[i + 6] * b[i + 6]
-        s7 += a[i + 7] * b[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i] * b[i], s1 + a[i + 1] * b[i + 1],
+            s2 + a[i + 2] * b[i + 2], s3 + a[i + 3] * b[i + 3],
+            s4 + a[i + 4] * b[i + 4], s5 + a[i + 5] * b[i + 5],
+            s6 + a[i + 6] * b[i + 6], s7 + a[i + 7] * b[i + 7],
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += a[i] * b[i]
@@ -85,14 +81,12 @@ def distance2(a, b):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += (a[i] - b[i]) * (a[i] - b[i])
-        s1 += (a[i + 1] - b[i + 1]) * (a[i + 1] - b[i + 1])
-        s2 += (a[i + 2] - b[i + 2]) * (a[i + 2] - b[i + 2])
-        s3 += (a[i + 3] - b[i + 3]) * (a[i + 3] - b[i + 3])
-        s4 += (a[i + 4] - b[i + 4]) * (a[i + 4] - b[i + 4])
-        s5 += (a[i + 5] - b[i + 5]) * (a[i + 5] - b[i + 5])
-        s6 += (a[i + 6] - b[i + 6]) * (a[i + 6] - b[i + 6])
-        s7 += (a[i + 7] - b[i + 7]) * (a[i + 7] - b[i + 7])
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + (a[i] - b[i]) ** 2, s1 + (a[i + 1] - b[i + 1]) ** 2,
+            s2 + (a[i + 2] - b[i + 2]) ** 2, s3 + (a[i + 3] - b[i + 3]) ** 2,
+            s4 + (a[i + 4] - b[i + 4]) ** 2, s5 + (a[i + 5] - b[i + 5]) ** 2,
+            s6 + (a[i + 6] - b[i + 6]) ** 2, s7 + (a[i + 7] - b[i + 7]) ** 2,
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += (a[i] - b[i]) * (a[i] - b[i])
@@ -213,8 +207,8 @@ def on_a_grid(r, grain):  # type: ignore[no-untyped-def]
 
 
 ROW, DATA = np.zeros(1), frozen(np.zeros(1, np.uint8))
+# That of a set, whose data are bytes: oracle(address, d, data, indices, values).
 oracle = Indirect(int, ROW, DATA, np.zeros(1, np.int32), ROW)
-"""That of a set, whose data are bytes: oracle(address, d, data, indices, values)."""
 
 
 @kernel
@@ -352,3 +346,148 @@ def idle_rows(weights, count):  # type: ignore[no-untyped-def]
             there = there or weights[i, q] > 0.0
         idle += not there
     return idle
+
+
+# --- Products, factor by factor -------------------------------------------------------------------
+#
+# A projection on a product, factor by factor: corrective steps among the atoms of each, and the
+# steps that one answer of the product's oracle allows them all.
+#
+# Rows of factor b are members[begins[b]], ... up to begins[b + 1]; all of their entries are from
+# places[b] to places[b + 1] - 1. Weights are those of the first len(weights) rows and add up to 1
+# within each factor. Stages of a factor: CLOSED, it is done; OPEN, the oracle may be asked; ENDING,
+# corrective steps remain.
+
+CLOSED, OPEN, ENDING = 0, 1, 2
+
+
+@kernel
+def combine_rows(rows, own, weights, begin, end, x, y, r):  # type: ignore[no-untyped-def]
+    """The sum of these rows by their weights in a factor's entries of x, and x - y there in r;
+    returns |x - y|^2.
+    """
+    starts, indices, values = rows
+    fill(x[begin:end], 0.0)
+    for n in range(len(own)):
+        if weights[n] != 0.0:
+            for p in range(starts[own[n]], starts[own[n] + 1]):
+                x[indices[p]] += weights[n] * values[p]
+    for e in range(begin, end):
+        r[e] = x[e] - y[e]
+    return dot(r[begin:end], r[begin:end])
+
+
+@kernel
+def steps_in_factor(  # type: ignore[no-untyped-def]
+    rows, own, weights, slopes, chosen, gram, r, zeros, steps, stop
+):
+    """Pairwise steps among a factor's rows, weights in place, if their gap is above `stop`; r is
+    x - y. The products of all of them are made in `gram`; `zeros` is as it was afterwards.
+    """
+    starts, indices, values = rows
+    least, most = np.inf, -np.inf
+    for n in range(len(own)):
+        slopes[n] = row_product(rows, own[n], r)
+        least = min(least, slopes[n])
+        most = max(most, slopes[n]) if weights[n] > 0.0 else most
+    if most - least <= stop:
+        return
+    for n in range(len(own)):
+        for p in range(starts[own[n]], starts[own[n] + 1]):
+            zeros[indices[p]] = values[p]
+        for m in range(n + 1):
+            gram[n, m] = gram[m, n] = row_product(rows, own[m], zeros)
+        for p in range(starts[own[n]], starts[own[n] + 1]):
+            zeros[indices[p]] = 0.0
+    pairwise_steps(gram, weights, slopes, chosen, steps, stop)
+
+
+@kernel
+def factored_correct(  # type: ignore[no-untyped-def]
+    rows, members, begins, places, weights, x, y, r, stages, tols, distances2, steps, share
+):
+    """Corrective steps towards y in every factor that is not closed, until its pairwise gap is at
+    most `share` of its tolerance; weights, x and |x - y|^2 by factor in place.
+
+    Factors that are near enough, or were ending, are closed; r becomes x - y where they are open
+    and 0 elsewhere. Returns how many are open.
+    """
+    most, still_open, zeros = 0, 0, np.zeros(len(x))
+    for b in range(len(tols)):
+        most = max(most, begins[b + 1] - begins[b])
+    w, slopes, chosen = np.empty(most), np.empty(most), np.empty(most, dtype=np.int64)
+    gram = np.empty((most, most))
+    for b in range(len(tols)):
+        if stages[b] == CLOSED:
+            continue
+        own, begin, end = members[begins[b] : begins[b + 1]], places[b], places[b + 1]
+        mine = w[: len(own)]
+        for n in range(len(own)):
+            mine[n] = weights[own[n]]
+        combine_rows(rows, own, mine, begin, end, x, y, r)
+        stop = share * tols[b]
+        steps_in_factor(rows, own, mine, slopes[: len(own)], chosen, gram, r, zeros, steps, stop)
+        rescale(mine)
+        for n in range(len(own)):
+            weights[own[n]] = mine[n]
+        distances2[b] = combine_rows(rows, own, mine, begin, end, x, y, r)
+        if stages[b] == ENDING or distances2[b] <= tols[b]:
+            stages[b] = CLOSED
+            fill(r[begin:end], 0.0)
+        else:
+            still_open += 1
+    return still_open
+
+
+@kernel
+def factored_step(  # type: ignore[no-untyped-def]
+    rows, owners, members, begins, places, count, weights, x, y, r, stages, tols, distances2,
+    indices, values, cuts, error, over,
+):  # fmt: skip
+    """The gap, shift and line-search step of every open factor for one answer of the oracle to r,
+    whose entries in factor b are those from cuts[b] up to cuts[b + 1].
+
+    The table has room for a row of each open factor after the first `count`, `weights` too. A
+    factor whose gap is small enough, or all of them when the budget is `over`, moves y on its
+    half-space and ends. Returns how many rows there are now, whether y moved, and the factor in
+    which the answer is worse than x, or -1.
+    """
+    starts, columns, entries = rows
+    moved = False
+    for b in range(len(tols)):
+        if stages[b] != OPEN:
+            continue
+        begin, end, distance2 = places[b], places[b + 1], distances2[b]
+        at_x, x2 = dot(r[begin:end], x[begin:end]), dot(x[begin:end], x[begin:end])
+        own_indices, own_values = indices[cuts[b] : cuts[b + 1]], values[cuts[b] : cuts[b + 1]]
+        at_v, x_v, v2 = 0.0, 0.0, 0.0
+        for k in range(len(own_indices)):
+            at_v += own_values[k] * r[own_indices[k]]
+            x_v += own_values[k] * x[own_indices[k]]
+            v2 += own_values[k] * own_values[k]
+        drop, length2 = at_x - at_v, max(0.0, x2 - 2.0 * x_v + v2)
+        if not drop + error >= -_ROUNDING * math.sqrt(distance2 * (x2 + length2)):
+            return count, moved, b
+        gap = max(drop + error, 0.0)
+        shift = 0.0
+        if over or gap * gap <= tols[b] * distance2:
+            stages[b] = ENDING
+            shift = max(0.0, 1.0 - gap / distance2)
+            moved = moved or shift > 0.0
+        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        for e in range(begin, end):
+            y[e] += shift * r[e]
+        found = -1
+        for n in range(begins[b], begins[b + 1]):
+            weights[members[n]] *= 1.0 - step
+            if found < 0 and is_row(rows, members[n], own_indices, own_values):
+                found = members[n]
+        if found < 0:
+            found, start = count, starts[count]
+            for k in range(len(own_indices)):
+                columns[start + k], entries[start + k] = own_indices[k], own_values[k]
+            starts[count + 1], owners[count] = start + len(own_indices), b
+            weights[count] = 0.0
+            count += 1
+        weights[found] += step
+    return count, moved, -1

@@ -24,20 +24,19 @@ import numpy as np
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import copy_to
 
+# In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy.
 NO_POINT, LIMIT, SINGULAR = -1, -2, -3
-"""In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy."""
+# Pivots after which the inverse is made from the basis again.
 REFRESH = 64
-"""Pivots after which the inverse is made from the basis again."""
+# Smaller entries of a row are no pivots.
 SMALL = 1e-9
-"""Smaller entries of a row are no pivots."""
+# Ratios that differ by less, beside the largest cost, are equal: the larger pivot is taken.
 TIE = 1e-12
-"""Ratios that differ by less, beside the largest cost, are equal: the larger pivot is taken."""
+# Costs of 0 are raised by up to this share of the largest, each by another number: equal ones take
+# many pivots without progress.
 APART = 1e-9
-"""Costs of 0 are raised by up to this share of the largest, each by another number: equal ones take
-many pivots without progress.
-"""
+# Pivots without progress after which reduced costs are moved as much, so that no basis returns.
 STALLED = 30
-"""Pivots without progress after which reduced costs are moved as much, so that no basis returns."""
 
 
 @kernel

@@ -24,15 +24,15 @@ from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import BLOCK, copy_to, dot, fill
 from tidewolf.kernels.simplices import least_of
 
+# Pieces are at most so large; of others there is no value.
 MOST = 1e140
-"""Pieces are at most so large; of others there is no value."""
+# Loads up to this size need no capacity.
 NO_LOAD = 1e-12
-"""Loads up to this size need no capacity."""
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
 
 
+# The share of the largest limit from which on a violation is more than rounding.
 BROKEN = 1e-9
-"""The share of the largest limit from which on a violation is more than rounding."""
 
 
 @kernel

@@ -59,12 +59,12 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.types import Array, Floats
 
-_FIRST = 16
+# Rows of Q at first, and the longest T whose eigenvectors LAPACK's plain routine finds.
+_FIRST, _SHORT = 16, 32
+# T is looked at when there are this times as many products as the last time, and one more.
 _PACE = 1.1
-"""T is looked at when there are this times as many products as the last time, and one more."""
-_SHORT = 32
+# How much of a warm start is random.
 SIGMA = 0.03
-"""How much of a warm start is random."""
 
 
 class Start(NamedTuple):
@@ -140,28 +140,21 @@ def above(z: float, A: Array) -> float | None:
     """What the largest eigenvalue of A exceeds z by at most; None if it seems to be above z.
 
     If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
-    some |E| <= (n + 2) eps tr(B).
+    some |E| <= (n + 2) eps tr(B). It is made in float64 where A lives, if its library can say so.
     """
-    n, trace = int(A.shape[0]), float(namespace(A).linalg.trace(A))
-    slack = 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - trace)
-    return slack if is_above(z, A) else None
-
-
-def is_above(z: float, A: Array) -> bool:
-    """Whether a Cholesky factorisation of z I - A, in float64, runs through; made where A lives, if
-    its library can say so.
-    """
+    xp, n = namespace(A), int(A.shape[0])
+    slack = 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(xp.linalg.trace(A)))
     if is_torch(A):
         from torch.linalg import cholesky_ex
 
-        xp = namespace(A)
-        B = with_diagonal(-1.0 * xp.astype(A, xp.float64), z)
-        return int(cholesky_ex(B).info) == 0
-    from scipy.linalg.lapack import dpotrf
+        failed = cholesky_ex(with_diagonal(-1.0 * xp.astype(A, xp.float64), z)).info
+    else:
+        from scipy.linalg.lapack import dpotrf
 
-    B = np.negative(to_numpy(A), dtype=np.float64)
-    np.einsum("ii->i", B)[:] += z
-    return bool(dpotrf(B.T, clean=0, overwrite_a=1)[1] == 0)
+        B = np.negative(to_numpy(A), dtype=np.float64)
+        np.einsum("ii->i", B)[:] += z
+        failed = dpotrf(B.T, clean=0, overwrite_a=1)[1]
+    return None if int(failed) else slack
 
 
 class Krylov:
@@ -174,8 +167,8 @@ class Krylov:
         self.following = b / norm(b)
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
+        # of the latest products the two parts of alpha and beta^2, not read yet
         self._unread: list[Array] = []
-        """of the latest products the two parts of alpha and beta^2, not read yet"""
         self.values: Floats = np.zeros(0)
 
     @property

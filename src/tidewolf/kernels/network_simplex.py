@@ -28,8 +28,8 @@ import numpy as np
 
 from tidewolf.core.jit import kernel
 
+# What counts as nothing, beside the largest amounts.
 ROUNDING = 1e-12
-"""What counts as nothing, beside the largest amounts."""
 
 # rows of `tree`: parent, arc to the parent, depth, first child, next and previous sibling, and an
 # order in which parents come first

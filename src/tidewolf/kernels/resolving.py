@@ -21,14 +21,12 @@ from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import copy_to
 from tidewolf.kernels.boxed_dual import solve_boxed
 
+# How many there are of each, at the start of the whole numbers, and the first round that is given.
 ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, BEGIN = range(7)
 SIZES = 7
-"""How many there are of each, at the start of the whole numbers, and the first round that is given.
-"""
+# The share of a round in the mean of squared drops; larger drops count as the second number, whose
+# square is finite.
 FORGETTING, LARGEST_DROP = 0.02, 1e150
-"""The share of a round in the mean of squared drops; larger drops count as the second number, whose
-square is finite.
-"""
 
 
 @kernel

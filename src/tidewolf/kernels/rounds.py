@@ -3,7 +3,7 @@
     x = sum_i p_i z_i, p by AdaHedge                 methods/steps/hedge.py; one descent: x = x_1
     value and gradient of f_t, g_t at x              (evaluate.py)
     g = V grad f + w grad g^+ within aff(K)          weights of methods/steps/lyapunov.py
-    y_i <- ball( y_i - eta_i phi_i g, softened together within a group )     methods/steps/group.py
+    y_i <- ball( y_i - eta_i phi_i g, softened together within a group )    methods/steps/adagrad.py
     x_i, y_i <- a member near y_i, on one table of vertices and one budget of calls (active_set.py),
                 those first that are trusted and far from their y_i
 
@@ -51,52 +51,48 @@ from tidewolf.kernels.active_set import (
 from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
 from tidewolf.kernels.simplices import added
 
+# What `rounds` comes back with, beside the codes of active_set.py.
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
-"""What `rounds` comes back with, beside the codes of active_set.py."""
 
+# What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
+# whether a round is in the middle of its projections, how many are done and how many there are;
+# what the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have
+# not seen the last round; what `Aim` of methods/steps/lyapunov.py has.
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
 HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(12, 19)
 UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS, SCALARS = range(19, 27)
-"""What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
-whether a round is in the middle of its projections, how many are done and how many there are; what
-the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have not seen
-the last round; what `Aim` of methods/steps/lyapunov.py has.
-"""
 
+# What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|.
 SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
-"""What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|."""
+# How its last projection went: |x - y|, oracle calls, whether it moved y.
 APART_OF, CALLS_OF, MOVED_OF = range(3)
 SUMS = 3
-"""How its last projection went: |x - y|, oracle calls, whether it moved y."""
+# What is counted for each expert: methods/accounts.py.
 GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES, RUN_VIOLATIONS, CALLS_BY = (
     range(9)
 )
 ACCOUNTS = 9
-"""What is counted for each expert: methods/accounts.py."""
 
+# `FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
+# descents, `LONGEST` the one with the longest steps, which the budget serves first where it
+# `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
+# `EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
 PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET = range(14, 20)
 SETTINGS = 20
-"""`FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
-descents, `LONGEST` the one with the longest steps, which the budget serves first where it
-`PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
-`EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
-"""
 
+# Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
+# programs solved after it.
 LOSS, VALUE, APART, SPENT, CHURN, SOLVED = range(6)
 COLUMNS = 6
-"""Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
-programs solved after it.
-"""
 
+# What is recorded of all of them: the worst of each check, and how many there were; of every
+# `STRIDE`th projection that moves y, x, y and where it came from; the part whose mean is due.
 INFEASIBILITY, WORST_DISTANCE, WORST_TOLERANCE, WORST_CENTER, UPDATES, MOVES = range(6)
 STRIDE, STORED, PART = range(6, 9)
 MARKS = 9
-"""What is recorded of all of them: the worst of each check, and how many there were; of every
-`STRIDE`th projection that moves y, x, y and where it came from; the part whose mean is due.
-"""
 
 THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
@@ -108,22 +104,21 @@ CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
 
+# Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
+# for `resolve` if nothing is re-solved.
 AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(5)
-"""Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
-for `resolve` if nothing is re-solved.
-"""
 _TABLE = np.zeros((1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
+# The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
 tangents: Indirect[None] = Indirect(None, _TABLE, 1, *_GEOMETRY, _TABLE)
-"""The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out)"""
+# The member x nearest to y: project(address, y, floats, ints, x).
 project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
-"""The member x nearest to y: project(address, y, floats, ints, x)."""
+# How far x is outside a set: infeasibility(address, x, floats, ints).
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
-"""How far x is outside a set: infeasibility(address, x, floats, ints)."""
+# That of resolving.py, behind its address.
 resolve = Indirect(
     int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, np.zeros(1, np.int64), _TABLE, _TABLE
 )  # fmt: skip
-"""That of resolving.py, behind its address."""
 
 
 @kernel
@@ -305,7 +300,7 @@ def step_experts(  # type: ignore[no-untyped-def]
     cells, which follow the plain descents, give back together what lands past a limit. A set of
     several factors has an exact projection, so that balls are left to it.
 
-    Reference: `descend_together` of methods/steps/group.py, and `into_ball`.
+    Reference: `descend_together` of methods/steps/adagrad.py, and `into_ball`.
     """
     experts, factors, n = len(Y), len(radii), len(g)
     squares_of(g, places, squares)

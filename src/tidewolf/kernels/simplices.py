@@ -3,7 +3,8 @@
     oracle(d, kernel_data, indices, values) -> count
 
 writes the nonzero entries of the vertex that is best for the direction d to the start of `indices`
-and `values`, and returns how many there are (`sets.Compiled`).
+and `values`, and returns how many there are (`sets.Compiled`). Reference implementations of what
+works on groups side by side are in tests/test_columns.py: the same group by group.
 """
 
 from __future__ import annotations
@@ -11,22 +12,30 @@ from __future__ import annotations
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.columns import LONGEST, onto_small_simplices
+from tidewolf.kernels.active_set import copy_to, fill
 
 
 @kernel
 def cheapest_entry(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
-    """The total on the first of the least entries of d, where that one is below the limit.
+    """The total on the first of the least entries of d, where that one is below the limit; above
+    the floor, which every entry has.
 
-    `kernel_data` is the total and the limit: infinity, or 0 where the sum may be less. Its
-    reference in the tests is `Simplex.answer`.
+    `kernel_data` is the total, the limit (infinity, or 0 where the sum may be less) and the floor.
+    Its reference in the tests is `Simplex.answer`.
     """
-    total, limit = kernel_data
-    least, i = least_of(d), 0
+    total, limit, floor = kernel_data
+    least, i, count = least_of(d), 0, 0
+    if floor > 0.0:
+        count = len(d)
+        for e in range(count):
+            indices[e], values[e] = e, floor
     if not least < limit:
-        return 0
+        return count
     while d[i] != least:
         i += 1
+    if floor > 0.0:
+        values[i] += total
+        return count
     indices[0], values[0] = i, total
     return 1
 
@@ -53,17 +62,27 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
 
 
 @kernel
-def cheapest_of_each(d, starts, indices, values):  # type: ignore[no-untyped-def]
-    """A 1 on the first of the least entries of every group; group b has the entries starts[b] ..
+def cheapest_of_each(d, kernel_data, indices, values):  # type: ignore[no-untyped-def]
+    """A 1 on the first of the least entries of every group, or what is left above the floor, which
+    every entry has. `kernel_data` is the floor and the starts: group b has the entries starts[b] ..
     starts[b + 1] - 1. Its reference in the tests is a `Simplex` for each group.
     """
-    for b in range(len(starts) - 1):
-        i = starts[b]
-        for e in range(starts[b] + 1, starts[b + 1]):
+    floor, count = kernel_data[0], 0
+    for b in range(1, len(kernel_data) - 1):
+        first, stop = int(kernel_data[b]), int(kernel_data[b + 1])
+        i = first
+        for e in range(first + 1, stop):
             if d[e] < d[i]:
                 i = e
-        indices[b], values[b] = i, 1.0
-    return len(starts) - 1
+        if floor > 0.0:
+            for e in range(first, stop):
+                indices[count], values[count] = e, floor
+                count += 1
+            values[i] += 1.0 - (stop - first) * floor
+        else:
+            indices[count], values[count] = i, 1.0
+            count += 1
+    return count
 
 
 @kernel
@@ -106,16 +125,16 @@ def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def simplices_infeasibility(x, starts):  # type: ignore[no-untyped-def]
-    """The largest negative entry or error of the sum of a group. Its reference in the tests is
-    `Simplex.infeasibility`, group by group.
+def simplices_infeasibility(x, starts, floor):  # type: ignore[no-untyped-def]
+    """How far an entry is below the floor, or the largest error of the sum of a group. Its
+    reference in the tests is `Simplex.infeasibility`, group by group.
     """
     worst = 0.0
     for b in range(len(starts) - 1):
         added = 0.0
         for e in range(starts[b], starts[b + 1]):
             added += x[e]
-            worst = max(worst, -x[e])
+            worst = max(worst, floor - x[e])
         worst = max(worst, abs(added - 1.0))
     return worst
 
@@ -132,18 +151,31 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 @kernel
 def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
     """As `simplices_infeasibility`, its reference in the tests."""
-    return simplices_infeasibility(x, ints[1:])
+    return simplices_infeasibility(x, ints[1:], floats[0])
 
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices. Its reference in the tests is
-    `SimplexProduct.project`.
+    """The nearest x of a product of simplices; with a floor, floats[0], of what is above it, in
+    units of what each group has there. Its reference in the tests is `Simplex.project`, group by
+    group.
     """
-    if ints[0] <= LONGEST:
-        onto_small_simplices(y, ints[1:-1], ints[0], x)
+    floor, starts = floats[0], ints[1:]
+    if ints[0] <= LONGEST and floor == 0.0:
+        onto_small_simplices(y, starts[:-1], ints[0], x)
+    elif floor == 0.0:
+        onto_simplices(y, starts, x)
     else:
-        onto_simplices(y, ints[1:], x)
+        above = np.empty(len(y))
+        for b in range(len(starts) - 1):
+            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
+            for e in range(starts[b], starts[b + 1]):
+                above[e] = (y[e] - floor) / rest
+        onto_simplices(above, starts, x)
+        for b in range(len(starts) - 1):
+            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
+            for e in range(starts[b], starts[b + 1]):
+                x[e] = floor + rest * x[e]
 
 
 @kernel
@@ -186,16 +218,16 @@ def within_sum(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
-    """The largest negative entry, entry above the cap floats[1], or error of the sum floats[0],
-    which may be less where ints[1] is 1. Its reference implementations in the tests are
-    `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
+    """How far an entry is below the floor floats[2] or above the cap floats[1], or the error of the
+    sum floats[0], which may be less where ints[1] is 1. Its reference implementations in the tests
+    are `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
     """
     least, most = least_of(x), 0.0
     for e in range(len(x) if floats[1] < np.inf else 0):
         most = max(most, x[e])
     off = added(x) - floats[0]
     off = off if ints[1] == 1 else abs(off)
-    return max(0.0, -least, most - floats[1], off)
+    return max(0.0, floats[2] - least, most - floats[1], off)
 
 
 @kernel
@@ -204,14 +236,12 @@ def least_of(a):  # type: ignore[no-untyped-def]
     whole, least = len(a) - len(a) % 8, a[0]
     m0, m1, m2, m3, m4, m5, m6, m7 = least, least, least, least, least, least, least, least
     for i in range(0, whole, 8):
-        m0 = a[i] if a[i] < m0 else m0
-        m1 = a[i + 1] if a[i + 1] < m1 else m1
-        m2 = a[i + 2] if a[i + 2] < m2 else m2
-        m3 = a[i + 3] if a[i + 3] < m3 else m3
-        m4 = a[i + 4] if a[i + 4] < m4 else m4
-        m5 = a[i + 5] if a[i + 5] < m5 else m5
-        m6 = a[i + 6] if a[i + 6] < m6 else m6
-        m7 = a[i + 7] if a[i + 7] < m7 else m7
+        m0, m1, m2, m3, m4, m5, m6, m7 = (
+            a[i] if a[i] < m0 else m0, a[i + 1] if a[i + 1] < m1 else m1,
+            a[i + 2] if a[i + 2] < m2 else m2, a[i + 3] if a[i + 3] < m3 else m3,
+            a[i + 4] if a[i + 4] < m4 else m4, a[i + 5] if a[i + 5] < m5 else m5,
+            a[i + 6] if a[i + 6] < m6 else m6, a[i + 7] if a[i + 7] < m7 else m7,
+        )  # fmt: skip
     least = min(min(min(m0, m1), min(m2, m3)), min(min(m4, m5), min(m6, m7)))
     for i in range(whole, len(a)):
         least = a[i] if a[i] < least else least
@@ -226,15 +256,127 @@ def added(a):  # type: ignore[no-untyped-def]
     whole = len(a) - len(a) % 8
     s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(0, whole, 8):
-        s0 += a[i]
-        s1 += a[i + 1]
-        s2 += a[i + 2]
-        s3 += a[i + 3]
-        s4 += a[i + 4]
-        s5 += a[i + 5]
-        s6 += a[i + 6]
-        s7 += a[i + 7]
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i], s1 + a[i + 1],
+            s2 + a[i + 2], s3 + a[i + 3],
+            s4 + a[i + 4], s5 + a[i + 5],
+            s6 + a[i + 6], s7 + a[i + 7],
+        )  # fmt: skip
     total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
     for i in range(whole, len(a)):
         total += a[i]
     return total
+
+
+# --- Groups side by side --------------------------------------------------------------------------
+#
+# Many small groups of a vector side by side: entry j of each of them is one row of an array.
+#
+# Groups of a few entries are too short for loops to be worth much; with the groups along the rows,
+#
+#     columns[j, r] = entry j of group `first` + r,         j < size, r < how many groups there are,
+#
+# loops run over groups, without branches, and compilers turn them into vector code. Groups that are
+# shorter than others are filled up. Group b has the entries from starts[b] up to those of the next.
+
+# So many groups at a time stay in the cache.
+WIDTH = 256
+# Groups of more entries are better off one by one.
+LONGEST = 64
+
+
+@kernel
+def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore[no-untyped-def]
+    """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `filler`."""
+    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
+    own = a[starts[first] : last]
+    if len(own) == size * count:
+        for j in range(size):
+            column, e = columns[j], j
+            for r in range(count):
+                column[r] = own[e]
+                e += size
+        return
+    for r in range(count):
+        begin = starts[first + r] - starts[first]
+        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        for j in range(size):
+            columns[j, r] = own[begin + j] if begin + j < end else filler
+
+
+@kernel
+def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-untyped-def]
+    """The reverse."""
+    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
+    own = a[starts[first] : last]
+    if len(own) == size * count:
+        for j in range(size):
+            column, e = columns[j], j
+            for r in range(count):
+                own[e] = column[r]
+                e += size
+        return
+    for r in range(count):
+        begin = starts[first + r] - starts[first]
+        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        for j in range(end - begin):
+            own[begin + j] = columns[j, r]
+
+
+@kernel
+def simplex_columns(columns, size, top, tau, shift, above):  # type: ignore[no-untyped-def]
+    """Every group's nearest member of its simplex, in place (Michelot 1986): as `onto_simplices` of
+    simplices.py, with all groups at once and as often as the slowest needs it. Groups are filled up
+    with -inf, which becomes 0. The other arrays are scratch, a number a group.
+    """
+    count = len(top)
+    copy_to(columns[0, :count], top)
+    fill(tau, -1.0)
+    for j in range(1, size):
+        column = columns[j]
+        for r in range(count):
+            top[r] = column[r] if column[r] > top[r] else top[r]
+    for j in range(size):
+        column = columns[j]
+        for r in range(count):
+            column[r] -= top[r]
+    for _ in range(size + 1):
+        fill(above, 0.0)
+        fill(shift, -1.0)
+        for j in range(size):
+            column = columns[j]
+            for r in range(count):
+                above[r] += 1.0 if column[r] > tau[r] else 0.0
+            for r in range(count):
+                shift[r] += column[r] if column[r] > tau[r] else 0.0
+        for r in range(count):
+            shift[r] /= above[r]
+        grown = 0
+        for r in range(count):
+            grown += shift[r] > tau[r]
+        if grown == 0:
+            break
+        for r in range(count):
+            tau[r] = shift[r] if shift[r] > tau[r] else tau[r]
+    for j in range(size):
+        column = columns[j]
+        for r in range(count):
+            over = column[r] - shift[r]
+            column[r] = over if over > 0.0 else 0.0
+
+
+@kernel
+def onto_small_simplices(y, starts, size, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are nonnegative and sum to 1 in every group, of at most `size`
+    entries each.
+    """
+    q = len(starts)
+    columns, work = np.empty((size, WIDTH)), np.empty((4, WIDTH))
+    for first in range(0, q, WIDTH):
+        stop = min(q, first + WIDTH)
+        count = stop - first
+        load_columns(y, starts, first, stop, size, -np.inf, columns)
+        simplex_columns(
+            columns, size, work[0, :count], work[1, :count], work[2, :count], work[3, :count]
+        )
+        store_columns(columns, starts, first, stop, size, x)

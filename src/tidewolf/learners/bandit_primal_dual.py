@@ -107,7 +107,7 @@ from tidewolf.core.feedback import MODERATE, Bandit, require_bandit
 from tidewolf.core.randomness import gaussian_rows
 from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods import clock, paper, projected, settings
+from tidewolf.methods import clock, paper, settings
 from tidewolf.methods.base import Bound, Record
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
@@ -121,10 +121,9 @@ IN_EXPECTATION = (
     "They cannot be checked on a single run."
 )
 ASSUMED = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
+# The values of a block that has seen no round yet.
 NO_VALUES = Bandit(frozen(np.zeros(0)), frozen(np.zeros(0)))
-"""The values of a block that has seen no round yet."""
-_FINE = 0.25
-"""Calls that are left bring x this near to y, in units of mu."""
+_FINE = 0.25  # Calls that are left bring x this near to y, in units of mu.
 
 
 class SeenValues(NamedTuple):
@@ -133,8 +132,7 @@ class SeenValues(NamedTuple):
     largest_breach: float = 0.0
     mean_loss: float = 0.0
     mean_breach: float = 0.0
-    mean_rounds: int = 0
-    """of how many rounds the means are: those of the last block"""
+    mean_rounds: int = 0  # of how many rounds the means are: those of the last block
 
     def after(self, losses: Floats, breaches: Floats) -> SeenValues:
         return SeenValues(
@@ -149,34 +147,29 @@ class SeenValues(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: projected.ProjectedPoint
+    point: paper.ProjectedPoint
     open: Bandit
     epoch: clock.Epoch
     oracle_budget: float = 0.0
     calls: int = 0
     values: SeenValues = SeenValues()
     lam: float = 0.0
-    square_sum: float = 0.0
-    """S"""
+    square_sum: float = 0.0  # S
 
     @property
     def distance(self) -> float:
         return self.point.distance
 
 
-@dataclass(frozen=True)
-class ExplorableSet(settings.HardSet):
-    """A set that knows a ball inside it to explore in, or is a single point."""
-
-    def require(self, K: Any, owner: str) -> None:
-        if not isinstance(K, ConvexSet):
-            raise WrongType(f"{owner} needs a sets.ConvexSet such as sets.Simplex(3), not {K!r}.")
-        if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
-            raise NotSupported(
-                f"{owner} explores within a ball around the center of its set, and {K!r} knows of "
-                f"none: its inner_radius is {K.inner_radius}. Give a set with an inner_radius "
-                "above 0."
-            )
+def require_explorable(K: Any, owner: str) -> None:
+    """Refuse a set that knows no ball inside it to explore in and is no single point."""
+    if not isinstance(K, ConvexSet):
+        raise WrongType(f"{owner} needs a sets.ConvexSet such as sets.Simplex(3), not {K!r}.")
+    if K.dimension > 0 and not (K.inner_radius or 0.0) > 0.0:
+        raise NotSupported(
+            f"{owner} explores within a ball around the center of its set, and {K!r} knows of "
+            f"none: its inner_radius is {K.inner_radius}. Give a set with an inner_radius above 0."
+        )
 
 
 def explorable_from(r: float, n: int) -> int:
@@ -281,7 +274,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
     delta_needs: ClassVar = ASSUMED
     eta_needs: ClassVar = ASSUMED
 
-    K: Annotated[ConvexSet, ExplorableSet()]
+    K: Annotated[ConvexSet, settings.HardSet(require=require_explorable)]
     loss_size: settings.OptionalPositive = None
     constraint_size: settings.OptionalPositive = None
     mu: settings.AboveZero = None
@@ -387,7 +380,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
 
     def start(self) -> State:
         epoch = self.first_epoch()
-        point = projected.ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
+        point = paper.ProjectedPoint.start(self._shrunk(epoch.horizon), self.first_point)
         return State(0, point, NO_VALUES, epoch)
 
     def mu_for(self, T: int) -> float:
@@ -482,7 +475,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
     def renew(self, state: State) -> State:
         point = state.point
         if self.mu is None:  # an active set of the larger set, now that it explores less
-            point = projected.ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
+            point = paper.ProjectedPoint.of(ActiveSet.start(self.projected_set(state), point.x))
         return state._replace(point=point, lam=0.0, square_sum=0.0)
 
     def guarantee(self) -> Bound:

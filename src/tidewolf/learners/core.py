@@ -8,7 +8,7 @@ Lyapunov weights (methods/steps/lyapunov.py) on the *played* violation makes one
 
 that every expert is fed:
 
-    y_i <- ball( y_i - k_i eta_i s, softened past a limit )          methods/steps/group.py
+    y_i <- ball( y_i - k_i eta_i s, softened past a limit )          methods/steps/adagrad.py
     z_i, y_i <- a member near y_i, by oracle calls on one budget     projection/active.py
     p   <- AdaHedge on <s, z_i - x>                                  methods/steps/hedge.py
 
@@ -51,27 +51,26 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.experts import asking, base
+from tidewolf.experts import base
 from tidewolf.experts.context import Context
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
-from tidewolf.methods.budget import Budget
+from tidewolf.methods.budget import Budget, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import (
     DescentSums,
+    Part,
+    descend_together,
     into_balls,
     price_at_most,
     reaches,
     step_factors,
 )
-from tidewolf.methods.steps.budgets import BudgetSums
-from tidewolf.methods.steps.budgets import priced as priced_spend
-from tidewolf.methods.steps.group import Part, descend_together
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
@@ -245,7 +244,7 @@ class Core(KeepsPending[State]):
             kept.append(None if is_asked else own if waiting else (None,) * len(own))
             at += len(own)
         vertices = pool.vertices_since(state.vertices_of_waiting if waiting else state.vertices)
-        found = asking.ask_all(
+        found = base.ask_all(
             *(self.K, self.advisers, self.names[first:], state.advisers, kept),
             *(info, number, state.oracle_budget, vertices, state.mixer),
             partial(self.limit_price, state),
@@ -712,6 +711,7 @@ class Core(KeepsPending[State]):
 
     def notes(self, state: State) -> tuple[str, ...]:
         notes, calls = state.migrations.notes(), self._auto_calls
+        notes += (state.costs.note,) if state.costs.imputed else ()
         if self.calls_per_round == 1.0 and calls > 1.0 and state.calls > 0.9 * state.t > 180.0:
             notes += (
                 f'Oracle calls are cheap here: calls_per_round = "auto" makes up to {calls:g} per '
@@ -740,6 +740,8 @@ class Core(KeepsPending[State]):
         counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
         if min(counted) < 0.0:
             raise ValueError("a count of its experts or vertices is below 0, or too large")
+        if state.costs.values is not None and state.costs.values.shape != tuple(self.K.shape):
+            raise ValueError("the costs that were seen last are of another shape than points")
         if state.dual.each is not None:
             state.dual.each.require_sound()
         super()._require_whole(state)

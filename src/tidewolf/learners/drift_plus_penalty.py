@@ -45,32 +45,19 @@ import numpy as np
 from tidewolf.core.arrays import frozen, namespace, ones, to_numpy
 from tidewolf.core.errors import NotFinite
 from tidewolf.core.feedback import FullInformation
-from tidewolf.methods import base, clock, paper, projected, settings
-from tidewolf.methods.steps.drift import (
-    DRIFT_ACCURACY,
-    DriftBlock,
-    Tally,
-    bound,
-    bound_between,
-    drift,
-    require_whole_functions,
-)
+from tidewolf.methods import base, clock, paper, settings
+from tidewolf.methods.steps import drift
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, tangent_slopes, unit_length
 
 
 class DriftSlopes(NamedTuple):
-    loss: float
-    """G_f: given, or the largest of a block at y"""
-    constraint: float
-    """G_g: given, or the largest of a round at y"""
-    steepest_loss: float = 0.0
-    """largest slope of a round at the point played"""
-    steepest_constraint: float = 0.0
-    """the same among the rounds with a violation"""
+    loss: float  # G_f: given, or the largest of a block at y
+    constraint: float  # G_g: given, or the largest of a round at y
+    steepest_loss: float = 0.0  # largest slope of a round at the point played
+    steepest_constraint: float = 0.0  # the same among the rounds with a violation
 
     @property
     def largest(self) -> Slopes:
-        """The largest of a round or a block, at x or at y."""
         return Slopes(
             max(self.loss, self.steepest_loss), max(self.constraint, self.steepest_constraint)
         )
@@ -78,13 +65,13 @@ class DriftSlopes(NamedTuple):
 
 class State(NamedTuple):
     t: int
-    point: projected.ProjectedPoint
-    open: DriftBlock
+    point: paper.ProjectedPoint
+    open: drift.DriftBlock
     epoch: clock.Epoch
     slopes: DriftSlopes
     oracle_budget: float = 0.0
     calls: int = 0
-    tally: Tally = Tally()
+    tally: drift.Tally = drift.Tally()
 
     @property
     def distance(self) -> float:
@@ -145,7 +132,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
     printed: ClassVar = {"alpha": 1.0, "delta": 2.0}
     exponents: ClassVar = (0.75, 0.875)
     # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
-    accuracy: ClassVar = 3.0 * math.sqrt(DRIFT_ACCURACY)
+    accuracy: ClassVar = 3.0 * math.sqrt(drift.DRIFT_ACCURACY)
     block_factor: ClassVar = 2.6
 
     tolerance: settings.Positive = 1e-3
@@ -162,13 +149,13 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
         }
 
     def start(self) -> State:
-        point = projected.ProjectedPoint.start(self.K, self.first_point)
+        point = paper.ProjectedPoint.start(self.K, self.first_point)
         slopes = DriftSlopes(*self.given_slopes.initial)
         return State(0, point, self._no_sums, self.first_epoch(), slopes)
 
     @cached_property
-    def _no_sums(self) -> DriftBlock:
-        return DriftBlock(frozen(namespace(self.K.center).zeros_like(self.K.center)))
+    def _no_sums(self) -> drift.DriftBlock:
+        return drift.DriftBlock(frozen(namespace(self.K.center).zeros_like(self.K.center)))
 
     def weights(self, T: int, G_f: float, G_g: float) -> tuple[float, float]:
         """alpha and delta, in units in which the losses have slope 1."""
@@ -181,7 +168,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
     def update(self, state: State, feedback: FullInformation) -> State:
         state = self.in_epoch(state)
         left = self.rounds_left(state)
-        require_whole_functions(feedback, self.K, left, type(self).__name__)
+        drift.require_whole_functions(feedback, self.K, left, type(self).__name__)
         with np.errstate(all="ignore"):  # what overflows is refused with a sentence
             sums, slopes = self._with_rounds(state, feedback)
         state = state._replace(t=state.t + feedback.rounds, slopes=slopes)
@@ -193,7 +180,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
 
     def _with_rounds(
         self, state: State, feedback: FullInformation
-    ) -> tuple[DriftBlock, DriftSlopes]:
+    ) -> tuple[drift.DriftBlock, DriftSlopes]:
         """The sums of the open block with these rounds, but for their constraints, and the slopes;
         refused if a value or a slope is not finite.
         """
@@ -228,7 +215,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
             steepest_constraint=max(slopes.steepest_constraint, float(slopes_x.max(initial=0.0))),
         )
 
-    def step(self, state: State, block: DriftBlock) -> State:
+    def step(self, state: State, block: drift.DriftBlock) -> State:
         K, n, point, slopes = self.K, block.rounds, state.point, state.slopes
         given, known = self.loss_lipschitz, slopes.largest.loss
         gradient, slope = tangent_part(K, "loss", block.loss_gradient, n, given, known)
@@ -236,7 +223,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
         alpha, delta = self.weights(state.epoch.horizon, G_f or 1.0, slopes.constraint or 1.0)
         d, reach = gradient / (G_f or 1.0) / n, self.reach(state, n)
         factors = G_f, alpha, delta, state.tally
-        z, tally = drift(K, block, d, point.y, point.distance, reach, *factors)
+        z, tally = drift.drift(K, block, d, point.y, point.distance, reach, *factors)
         slopes = slopes._replace(loss=G_f)
         return state._replace(point=point.moved_to(frozen(z)), slopes=slopes, tally=tally)
 
@@ -280,7 +267,7 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
 
     def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
-        return bound(state.tally, state.t, self._edge(state))
+        return drift.bound(state.tally, state.t, self._edge(state))
 
     def bound_between(self, record: base.Record, start: int, stop: int) -> base.Bound:
-        return bound_between(record, start, stop, self._edge(record.final_state))
+        return drift.bound_between(record, start, stop, self._edge(record.final_state))

@@ -34,34 +34,24 @@ from typing import Annotated, Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core import arguments, arrays, batch, errors, oracle, settings
+from tidewolf.core import arguments, arrays, batch, errors, oracle
 from tidewolf.core.feedback import FirstOrder, FullInformation
+from tidewolf.core.settings import Check, Magnitude
 from tidewolf.core.types import Floats
-from tidewolf.experts import Adviser, Context, Named, Resolve, Season, season
+from tidewolf.experts import Adviser, Context, Named, Resolve, Season, context
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
+from tidewolf.methods import settings
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.budget import Budgets
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    CallsOrAuto,
-    HardSetK,
-    Numbers,
-    OptionalPositive,
-    OptionalRounds,
-    PerConstraint,
-    Positive,
-    StartAt,
-    takes_start,
-)
 
-STAYING = 0.9
-"""The prior of an expert that stays, where losses declare their curvature."""
+StepScales = Annotated[tuple[float, ...], settings.Numbers(each=Magnitude(), distinct=True)]
+STAYING = 0.9  # The prior of an expert that stays, where losses declare their curvature.
 
 
 @dataclass(frozen=True)
-class ExpertsSetting(settings.Check):
+class ExpertsSetting(Check):
     """Advisers and at most one context; a string names points that are given with the round.
 
     In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
@@ -99,8 +89,7 @@ class ExpertsSetting(settings.Check):
 
 
 def _adviser(item: Any) -> Any:
-    """The adviser that an item of a file stands for."""
-    if isinstance(item, str) and item not in ("last", "forecast") and not season.is_duration(item):
+    if isinstance(item, str) and item not in ("last", "forecast") and not context.is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item
 
@@ -110,7 +99,7 @@ class EnsembleState(State):
 
 
 @final
-@takes_start
+@settings.takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class Ensemble(Core):
     """Mix descents at several step sizes with your experts: the learner to start with.
@@ -209,25 +198,20 @@ class Ensemble(Core):
 
     state_type: ClassVar = EnsembleState
 
-    K: HardSetK
-    horizon: OptionalRounds = None
-    caution: Positive = DEFAULT_CAUTION
-    calls_per_round: CallsOrAuto = 1.0
-    step_scales: Annotated[tuple[float, ...], Numbers(each=settings.Magnitude(), distinct=True)] = (
-        0.03,
-        0.1,
-        0.3,
-        1.0,
-    )
+    K: settings.HardSetK
+    horizon: settings.OptionalRounds = None
+    caution: settings.Positive = settings.DEFAULT_CAUTION
+    calls_per_round: settings.CallsOrAuto = 1.0
+    step_scales: StepScales = (0.03, 0.1, 0.3, 1.0)
     experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
-    start_at: StartAt = None
-    max_move: OptionalPositive = None
-    tolerance: OptionalPositive = None
-    loss_lipschitz: OptionalPositive = None
-    constraint_lipschitz: OptionalPositive = None
-    per_constraint: PerConstraint = False
+    start_at: settings.StartAt = None
+    max_move: settings.OptionalPositive = None
+    tolerance: settings.OptionalPositive = None
+    loss_lipschitz: settings.OptionalPositive = None
+    constraint_lipschitz: settings.OptionalPositive = None
+    per_constraint: settings.PerConstraint = False
     budgets: Budgets = ()
-    target_violation: OptionalPositive = None
+    target_violation: settings.OptionalPositive = None
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]
@@ -258,7 +242,6 @@ class Ensemble(Core):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all experts: descents, the context, advisers."""
         return self._called[0]
 
     @cached_property

@@ -10,7 +10,7 @@
 D_t = min(2R, D + |x - y|) stands in place of the diameter. On a product every factor has its own
 step, ball and active set; one oracle call serves them all, and none is needed where projecting is
 cheap. A step that lands past a broken limit keeps (caution + 5)/(caution + 25) of what is too much
-(methods/steps/group.py). Losses and constraints are rescaled by running maxima of their slopes:
+(methods/steps/adagrad.py). Losses and constraints are rescaled by running maxima of their slopes:
 nothing to guess, and decisions do not change with the units of x, f or g. No horizon is needed; one
 that is given holds the weights' exponent still up to it, which a guarantee needs.
 
@@ -23,24 +23,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, final
 
-from tidewolf.core import oracle, settings
+from tidewolf.core import oracle
 from tidewolf.core.arrays import norm
 from tidewolf.core.feedback import Arrival, FirstOrder, played_at, require_limits
+from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
-from tidewolf.methods import accounts, base, budget, late
+from tidewolf.methods import accounts, base, budget, late, settings
 from tidewolf.methods.clock import add_sums, empty_sums
-from tidewolf.methods.settings import (
-    DEFAULT_CAUTION,
-    CallsOrAuto,
-    HardSetK,
-    OptionalPositive,
-    OptionalRounds,
-    PerConstraint,
-    Positive,
-    StartAt,
-    takes_start,
-)
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
 
@@ -50,7 +40,7 @@ class DescentState(State):
 
 
 @final
-@takes_start
+@settings.takes_start
 @dataclass(frozen=True, eq=False, repr=False)
 class LyapunovDescent(Core):
     """Lyapunov weights, AdaGrad descent and active-set projections: one descent, alone.
@@ -117,20 +107,20 @@ class LyapunovDescent(Core):
     needs: ClassVar = FirstOrder
     state_type: ClassVar = DescentState
 
-    K: HardSetK
-    horizon: OptionalRounds = None
-    caution: Positive = DEFAULT_CAUTION
-    calls_per_round: CallsOrAuto = 1.0
-    tolerance: OptionalPositive = None
-    block: Annotated[int, settings.Count()] = 1
-    loss_lipschitz: OptionalPositive = None
-    constraint_lipschitz: OptionalPositive = None
-    step_scale: Annotated[float, settings.Magnitude()] = 1.0
-    start_at: StartAt = None
-    max_move: OptionalPositive = None
-    per_constraint: PerConstraint = False
+    K: settings.HardSetK
+    horizon: settings.OptionalRounds = None
+    caution: settings.Positive = settings.DEFAULT_CAUTION
+    calls_per_round: settings.CallsOrAuto = 1.0
+    tolerance: settings.OptionalPositive = None
+    block: Annotated[int, Count()] = 1
+    loss_lipschitz: settings.OptionalPositive = None
+    constraint_lipschitz: settings.OptionalPositive = None
+    step_scale: Annotated[float, Magnitude()] = 1.0
+    start_at: settings.StartAt = None
+    max_move: settings.OptionalPositive = None
+    per_constraint: settings.PerConstraint = False
     budgets: budget.Budgets = ()
-    target_violation: OptionalPositive = None
+    target_violation: settings.OptionalPositive = None
 
     @property
     def scales(self) -> tuple[float, ...]:

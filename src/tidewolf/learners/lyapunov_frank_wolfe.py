@@ -52,24 +52,19 @@ from tidewolf.methods import base, clock, late
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.projection.one_shot import frank_wolfe_gap, line_search
 
+# rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant of
+# the regret.
 INFO = 1.055, 2.65
-"""rho D/T^{3/4} where the horizon is given, the best constant of the worst case, and the constant
-of the regret.
-"""
-ANYTIME = 1.31, 3.3
-"""rho_t D/t^{3/4} if it is not, or was passed, and the constant of the regret."""
+ANYTIME = 1.31, 3.3  # rho_t D/t^{3/4} if it is not, or was passed, and the constant of the regret.
 
 
 class State(NamedTuple):
     t: int
     x: Array
-    first: Array
-    """x_1"""
+    first: Array  # x_1
     dual: DualState
-    total: Array
-    """sum of the surrogate gradients, in units of 2^exponent, like `largest`"""
-    largest: float = 0.0
-    """M_t"""
+    total: Array  # sum of the surrogate gradients, in units of 2^exponent, like `largest`
+    largest: float = 0.0  # M_t
     warm: Array | None = None
     calls: int = 0
     distance: float = 0.0
@@ -140,7 +135,6 @@ class LyapunovFrankWolfe(clock.LyapunovLearner[State]):
         )
 
     def _rho(self, t: int) -> float:
-        """rho_t, which never falls."""
         rho = INFO[0] * math.pow(self.horizon or 0, 0.75)
         if not self.horizon or t > self.horizon:
             rho = max(rho, ANYTIME[0] * math.pow(t, 0.75))

@@ -36,7 +36,6 @@ from tidewolf.experts.base import Adviser
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import available, certificate
-from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -52,21 +51,17 @@ from tidewolf.projection.active import (
 )
 from tidewolf.sets.base import Projectable, membership_tolerance
 
+# Rounds that steps over a changed set are sized by: with more of them a new link is found later,
+# with none the decisions after the change move farther.
 REMEMBERED = 4
-"""Rounds that steps over a changed set are sized by: with more of them a new link is found later,
-with none the decisions after the change move farther.
-"""
-_LEFT = 1e-9
-"""A point of whose vertices less than this share is left has none."""
-ALONE = ("descent",)
-"""What proposes the points of a learner without a mixer."""
+_LEFT = 1e-9  # A point of whose vertices less than this share is left has none.
+ALONE = ("descent",)  # What proposes the points of a learner without a mixer.
 
 
 def migrated(new: Core, state: State, old: Core) -> State:
     move, experts = Move(old.K, new.K), _Names(old.names or ALONE, new.names or ALONE)
     parts, itself = _origins(new, state, old)
-    budget = max(0, math.floor(state.oracle_budget + 1e-9))
-    pool, calls = carried(move, state.pool, parts, budget)
+    pool, calls = carried(move, state.pool, parts, math.floor(state.oracle_budget + 1e-9))
     scales = np.array([*old.scales, *[old.cell_scale] * old.cells])
     longer = scales / np.array([[k] for k in (*new.scales, *[new.cell_scale] * new.cells)])
     descents = tuple(
@@ -77,14 +72,19 @@ def migrated(new: Core, state: State, old: Core) -> State:
     lost = len(moved) - len(pending)
     bounds = old.bound_of(state), old.policy_bound_of(state)
     untouched = pool is state.pool and new.advisers == old.advisers
+    of_experts = state.accounts._asdict().items()
+    sums: Any = {k: experts.numbers(v) for k, v in of_experts if isinstance(v, np.ndarray)}
+    accounts = state.accounts._replace(**sums).in_units(old.caution / new.caution)
+    costs = state.costs.values
+    costs = None if costs is None else move.scattered(costs, math.inf)
     after = state._replace(
         pool=pool,
         descents=descents,
         cells=certificate.CellSums.start(new.K, new.cells),
         dual=new._weights.migrated(state.dual),
         mixer=_mixer(state.mixer, experts),
-        accounts=_accounts(state.accounts, experts, old.caution / new.caution),
-        advisers=_advisers(move, new, state, old),
+        accounts=accounts,
+        advisers=tuple(_remembered(one, move, state, old) for one in new.advisers),
         oracle_budget=state.oracle_budget - calls,
         calls=state.calls + calls,
         vertices=state.vertices if untouched else 0,
@@ -94,6 +94,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         lost=state.lost + lost,
         migrations=state.migrations.following(state.t, lost, *bounds),
         budgets=state.budgets.following(),
+        costs=state.costs._replace(values=costs),
     )
     return _with_current_round(move, experts, new, after)
 
@@ -216,46 +217,12 @@ def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
     return Mixer(arrays.frozen(totals), gap, mixer.largest)
 
 
-def _accounts(accounts: Accounts, experts: _Names, unit: float) -> Accounts:
-    """By name, `unit` times as large where they are in units of gradients."""
-    found: Any = {
-        name: experts.numbers(each)
-        for name, each in accounts._asdict().items()
-        if isinstance(each, np.ndarray)
-    }
-    return accounts._replace(**found).in_units(unit)
-
-
-def _advisers(move: Move, new: Core, state: State, old: Core) -> tuple[Any, ...]:
-    known = list(zip(old.advisers, state.advisers, strict=True))
-
-    def remembered(adviser: Adviser) -> Any:
-        own = [remembered for one, remembered in known if one == adviser]
-        if not own:
-            return adviser.start(new.K)
-        return own[0] if move.same else adviser.migrated(new.K, own[0], move.to)
-
-    return tuple(map(remembered, new.advisers))
-
-
-def entries(old: oracle.HasLMO, new: oracle.HasLMO) -> Int64s:
-    """Where each entry of the old set's points is in those of the new one; -1 where it is gone."""
-    before, after = (getattr(K, "names", None) for K in (old, new))
-    if before is not None and after is not None:
-        places = {name: i for i, name in enumerate(after)}
-        found = np.array([places.get(name, -1) for name in before], dtype=np.int64)
-        if (found >= 0).any():
-            return found
-        raise errors.InvalidInput(
-            f"The new set has no entry of the old one's names, such as {before[0]!r}: nothing "
-            "would go on. Begin a session of its own."
-        )
-    if old.shape == new.shape:
-        return np.arange(math.prod(old.shape))
-    raise errors.InvalidInput(
-        f"Points of shape {old.shape} cannot go on as points of shape {new.shape}, for nothing "
-        "says which entries are the same: sets of flows have names, others keep their shape."
-    )
+def _remembered(adviser: Adviser, move: Move, state: State, old: Core) -> Any:
+    """What an adviser remembers of the rounds before, if it was there."""
+    for one, own in zip(old.advisers, state.advisers, strict=True):
+        if one == adviser:
+            return own if move.same else adviser.migrated(move.new, own, move.to)
+    return adviser.start(move.new)
 
 
 @dataclass(frozen=True)
@@ -269,11 +236,29 @@ class Move:
 
     @cached_property
     def to(self) -> Int64s:
-        return entries(self.old, self.new)
+        """Where each entry of the old set's points is in those of the new one; -1 where it is
+        gone.
+        """
+        before, after = (getattr(K, "names", None) for K in (self.old, self.new))
+        if before is not None and after is not None:
+            places = {name: i for i, name in enumerate(after)}
+            found = np.array([places.get(name, -1) for name in before], dtype=np.int64)
+            if (found >= 0).any():
+                return found
+            raise errors.InvalidInput(
+                f"The new set has no entry of the old one's names, such as {before[0]!r}: nothing "
+                "would go on. Begin a session of its own."
+            )
+        if self.old.shape == self.new.shape:
+            return np.arange(math.prod(self.old.shape))
+        raise errors.InvalidInput(
+            f"Points of shape {self.old.shape} cannot go on as points of shape {self.new.shape}, "
+            "for nothing says which entries are the same: sets of flows have names, others keep "
+            "their shape."
+        )
 
     @cached_property
     def stays(self) -> bool:
-        """Whether every entry is where it was."""
         return self.old.shape == self.new.shape and np.array_equal(self.to, np.arange(len(self.to)))
 
     def scattered(self, x: Array, fill: float = 0.0) -> Array:

@@ -61,7 +61,6 @@ from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.methods import base, clock, late, paper, settings
 from tidewolf.methods.available import entries_out, restricted
-from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import into_ball
 from tidewolf.methods.steps.saddle import PRINTED, SaddleSums, Units, violation_bound
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
@@ -69,19 +68,17 @@ from tidewolf.methods.steps.slopes import Slopes, tangent_gradients, unit_length
 
 class State(NamedTuple):
     t: int
-    point: ProjectedPoint
+    point: paper.ProjectedPoint
     open: FirstOrder
     epoch: clock.Epoch
     slopes: Slopes
     oracle_budget: float = 0.0
     calls: int = 0
-    saddle: SaddleSums = SaddleSums()
-    """of this epoch"""
+    saddle: SaddleSums = SaddleSums()  # of this epoch
     pending: tuple[late.Deferred, ...] = ()
     lost: int = 0
     overrides: late.Overrides = late.Overrides()
-    upcoming: Array | None = None
-    """the decision, where entries are out in the coming round"""
+    upcoming: Array | None = None  # the decision, where entries are out in the coming round
 
     @property
     def distance(self) -> float:
@@ -158,7 +155,10 @@ class PrimalDual(paper.SaddleLearner[State], clock.BlockLearner[State]):
         return left <= eta * b * delta / 2.0
 
     def start(self) -> State:
-        point, slopes = ProjectedPoint.start(self.K, self.first_point), self.given_slopes.initial
+        point, slopes = (
+            paper.ProjectedPoint.start(self.K, self.first_point),
+            self.given_slopes.initial,
+        )
         return State(0, point, self.no_sums, self.first_epoch(), slopes)
 
     def act(self, state: State) -> Array:

@@ -12,10 +12,11 @@ from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, certificate, late
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.budget import BudgetSums
+from tidewolf.methods.paper import ProjectedPoint
+from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.projected import ProjectedPoint
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.budgets import BudgetSums
 from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import DualState
 
@@ -24,26 +25,20 @@ class Descent(NamedTuple):
     """One infeasible iterate y outside K; its member is a point of the pool."""
 
     y: Array
-    before_projection: Array
-    """where y was before the last projection"""
+    before_projection: Array  # where y was before the last projection
     sums: DescentSums
-    distance: float = 0.0
-    """|x - y|"""
+    distance: float = 0.0  # |x - y|
 
 
 class Committed(NamedTuple):
     """What is committed for a round without feedback: the next one, or one that is pending."""
 
-    round: int
-    """of the coming one, if nothing is closed yet, another"""
+    round: int  # of the coming one, if nothing is closed yet, another
     x: Array
-    mix: Array
-    """sum p z, which the decision is unless something holds it back"""
+    mix: Array  # sum p z, which the decision is unless something holds it back
     p: Floats
-    shares: Floats
-    """phi, one a cell of the context; zeros where it is unknown"""
-    points: tuple[Array | None, ...]
-    """z of every expert; None if it is absent"""
+    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    points: tuple[Array | None, ...]  # z of every expert; None if it is absent
 
     @property
     def free(self) -> Array:
@@ -54,14 +49,11 @@ class Migrations(NamedTuple):
     """How often the set changed, and what the rounds before the last time came to."""
 
     times: int = 0
-    last: int = 0
-    """rounds that were observed before"""
-    lost: int = 0
-    """rounds that were pending, and played what the new set does not have"""
-    regret: float = 0.0
-    """the bounds of past epochs, summed; infinite where one has none"""
+    last: int = 0  # rounds that were observed before
+    lost: int = 0  # rounds that were pending, and played what the new set does not have
+    regret: float = 0.0  # the bounds of past epochs, summed; infinite where one has none
+    # the same against policies, and against fixed points where there was no context
     policy_regret: float = 0.0
-    """the same against policies, and against fixed points where there was no context"""
 
     def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> Migrations:
         regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
@@ -92,10 +84,8 @@ class State(NamedTuple):
     t: int
     upcoming: Committed
     pool: Pool
-    descents: tuple[Descent, ...]
-    """one per step scale, then one per cell"""
-    cells: certificate.CellSums
-    """of the context, for the bound against its policies"""
+    descents: tuple[Descent, ...]  # one per step scale, then one per cell
+    cells: certificate.CellSums  # of the context, for the bound against its policies
     dual: DualState
     mixer: Mixer
     accounts: Accounts
@@ -103,24 +93,20 @@ class State(NamedTuple):
     oracle_budget: float = 0.0
     calls: int = 0
     solves: int = 0
-    vertices: int = 0
-    """rows of the pool's table that advisers have got"""
-    vertices_of_waiting: int = 0
-    """the same for those that wait for side information"""
-    distance: float = 0.0
-    """|x - y| of the descent with the longest steps"""
-    open: feedback.FirstOrder | None = None
-    """the sums of a block that is not over yet"""
+    vertices: int = 0  # rows of the pool's table that advisers have got
+    vertices_of_waiting: int = 0  # the same for those that wait for side information
+    distance: float = 0.0  # |x - y| of the descent with the longest steps
+    open: feedback.FirstOrder | None = None  # the sums of a block that is not over yet
+    # rounds that were decided and not observed yet, oldest first
     pending: tuple[Committed, ...] = ()
-    """rounds that were decided and not observed yet, oldest first"""
     lost: int = 0
     overrides: late.Overrides = late.Overrides()
-    last: Array | None = None
-    """what was played last, where moves are capped"""
+    last: Array | None = None  # what was played last, where moves are capped
     proposed: tuple[Array | None, ...] | None = None
     """what advisers that do not wait proposed, where entries are out in the next round"""
     migrations: Migrations = Migrations()
     budgets: BudgetSums = BudgetSums()
+    costs: LastCosts = LastCosts()
 
     @property
     def point(self) -> ProjectedPoint:

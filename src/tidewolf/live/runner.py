@@ -33,17 +33,16 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
+from tidewolf.core import round_info, types
 from tidewolf.core.arguments import as_path, plain_name, shown
 from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings
-from tidewolf.core.round_info import RoundInfo
-from tidewolf.core.types import Array
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.live.rows import WINDOW, Line, Time, expected
 from tidewolf.methods import base, capabilities
-from tidewolf.networks.routes import routes_of
+from tidewolf.networks.network import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
@@ -88,7 +87,7 @@ def with_last(numbers: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str
 
 
 def paths_of(
-    reader: building.RoundReader, x: Array, demands: Sequence[float] | None
+    reader: building.RoundReader, x: types.Array, demands: Sequence[float] | None
 ) -> list[dict[str, Any]] | None:
     """The paths of a flow, heaviest first, with volumes of these demands; None if the decision is
     none. They have a commodity if there may be several.
@@ -300,8 +299,7 @@ class LiveRunner:
         number = self._number(line, self._log)
         numbers = line.numbers
         if self._fills:
-            before = self._log.read(number - 1).get(number - 1, Row(0))
-            numbers = with_last(numbers, before.numbers)
+            numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
         losses, limits = self.reader.functions(numbers, "The row")
         played = line.played
         if played is not None:
@@ -410,7 +408,7 @@ class LiveRunner:
             }
         info = {key: value for key, value in info.items() if value != []}
         if info:
-            given_info = RoundInfo(**self._play_arguments(info))
+            given_info = round_info.RoundInfo(**self._play_arguments(info))
             self.learner.act(capabilities.with_info(self.learner, self.session.state, given_info))
         return info
 
@@ -458,12 +456,11 @@ class RowLog:
             if self._read_only:  # no row was taken, or it cannot be read in place
                 return []
             raise
-        rows = (Row(*json.loads(zlib.decompress(row))) for (row,) in packed)
         return [
             row._replace(
                 time=row.time and Time(*row.time), announced=row.announced and Time(*row.announced)
             )
-            for row in rows
+            for row in (Row(*json.loads(zlib.decompress(row))) for (row,) in packed)
         ]
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from tidewolf.core.arrays import frozen
 from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.clock import BlockLearner, EveryRound
 from tidewolf.methods.late import Deferred, Overrides
-from tidewolf.methods.projected import Banked, ProjectedPoint, Projecting
+from tidewolf.methods.paper import Banked, ProjectedPoint, Projecting
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
 
 __all__ = [

@@ -29,7 +29,7 @@ from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.group import StepGradient
+from tidewolf.methods.steps.adagrad import StepGradient
 from tidewolf.methods.steps.lyapunov import Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
@@ -38,14 +38,12 @@ class PlayedRound(NamedTuple):
     """A round, or several that shared a point, as it is observed."""
 
     number: int
+    # z_i of every expert, those of the groups first; None if it was absent
     points: tuple[Array | None, ...]
-    """z_i of every expert, those of the groups first; None if it was absent"""
     mix: Array
     p: Floats
-    shares: Floats
-    """phi, one a cell of the context; zeros where it is unknown"""
-    x: Array
-    """what was played"""
+    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    x: Array  # what was played
     block: FirstOrder
     functions: FullInformation | None
 
@@ -56,14 +54,10 @@ class PlayedRound(NamedTuple):
 
 
 class ExpertFeedback(NamedTuple):
-    losses: Floats
-    """l_i, 0 for those absent"""
-    price: float
-    """of playing x in place of the mix"""
-    mixed: Floats
-    """what the mixer gets: l_i + price, 0 for those absent"""
-    grads: tuple[StepGradient, ...]
-    """one a group of descents"""
+    losses: Floats  # l_i, 0 for those absent
+    price: float  # of playing x in place of the mix
+    mixed: Floats  # what the mixer gets: l_i + price, 0 for those absent
+    grads: tuple[StepGradient, ...]  # one a group of descents
 
     def and_of(self, other: ExpertFeedback) -> ExpertFeedback:
         return ExpertFeedback(
@@ -148,28 +142,18 @@ def _step_gradient(K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate) -
 
 
 class Accounts(NamedTuple):
-    """One entry an expert."""
-
-    guard: Floats
-    """A_i, in the dual state's units"""
-    lost: Floats
-    """the guard's left side, over the rounds with a proposal of it, likewise"""
-    weights: Floats
-    """sum of p_i"""
+    guard: Floats  # A_i, in the dual state's units
+    lost: Floats  # the guard's left side, over the rounds with a proposal of it, likewise
+    weights: Floats  # sum of p_i
     available: Floats
     losses: Floats
     violations: Floats
-    run_losses: Floats
-    """what was lost at the points played, over the rounds with a proposal of it"""
+    run_losses: Floats  # what was lost at the points played, over the rounds with a proposal of it
     run_violations: Floats
-    unseen: int
-    """rounds whose functions were not seen"""
-    played: Floats
-    """p of the last round"""
-    calls: Floats
-    """oracle calls; those of an adviser for several experts are shared between these"""
-    solves: Floats
-    """linear programs, likewise"""
+    unseen: int  # rounds whose functions were not seen
+    played: Floats  # p of the last round
+    calls: Floats  # oracle calls; those of an adviser for several experts are shared between these
+    solves: Floats  # linear programs, likewise
 
     @classmethod
     def start(cls, experts: int) -> Accounts:
@@ -181,7 +165,6 @@ class Accounts(NamedTuple):
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
     def plus(self, **more: Any) -> Accounts:
-        """With so much more of some entries."""
         return self._replace(
             **{name: frozen(getattr(self, name) + each) for name, each in more.items()}
         )

@@ -37,8 +37,7 @@ from tidewolf.core.types import Array, Bools, Int64s
 from tidewolf.projection.active import Active, is_free_of
 from tidewolf.sets.base import ConvexSet
 
-PRICE = 1e6
-"""The price of an entry that is out, in parts of all others together."""
+PRICE = 1e6  # The price of an entry that is out, in parts of all others together.
 HELD_BACK = (
     "Guarantees are for decisions that move as far as they will: with max_move bounds are measured."
 )
@@ -72,8 +71,8 @@ def uses(x: Array, out: Bools) -> bool:
 class Restricted(NamedTuple):
     points: tuple[Array, ...]
     calls: int = 0
+    # a vertex that an oracle call found, where there was one
     found: tuple[vertices.Vertex, ...] = ()
-    """a vertex that an oracle call found, where there was one"""
 
 
 def restricted(K: HasLMO, actives: Sequence[Active], out: Bools, direction: Array) -> Restricted:
@@ -98,31 +97,27 @@ def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[vertices.
     price = arrays.like(out.reshape(K.shape).astype(np.float64), K.center)
     most = float(arrays.namespace(direction).max(arrays.namespace(direction).abs(direction))) or 1.0
     asked = (direction + (PRICE * out.size * most) * price, price, direction * (1.0 - price))
+    proven = False
     for calls, d in enumerate(asked, 1):
         answer = K.answer(d)
         if is_free_of(answer.vertex, out, K.center):
             return answer.vertex, calls
         if d is price:
-            least = answer.vertex.inner(price) - answer.error
-            if least > 1e3 * arrays.eps_of(K.center) * (K.radius + arrays.length(K.center)):
-                raise refusal(K, out, proven=True)
-    if is_free_of(center := K.atom(K.center), out, K.center):
+            rounding = 1e3 * arrays.eps_of(K.center) * (K.radius + arrays.length(K.center))
+            if proven := answer.vertex.inner(price) - answer.error > rounding:
+                break
+    if not proven and is_free_of(center := K.atom(K.center), out, K.center):
         return center, len(asked)
-    raise refusal(K, out, proven=False)
-
-
-def refusal(K: HasLMO, out: Bools, proven: bool) -> errors.EmptySet | errors.NotSupported:
     entries: Int64s = np.flatnonzero(out)
-    names = K.names if isinstance(K, ConvexSet) else None
+    names, why = (K.names, K._out_of_reach(entries)) if isinstance(K, ConvexSet) else (None, None)
     called = listed(f"entry {i}" if names is None else names[i] for i in entries.tolist())
-    why = K._out_of_reach(entries) if isinstance(K, ConvexSet) else None
     if proven or why is not None:
-        return errors.EmptySet(
+        raise errors.EmptySet(
             f"Without {called} {why or f'there is no member of {K!r}'}; nothing was decided. Call "
             "`play` again with fewer unavailable entries.",
             setting="unavailable",
         )
-    return errors.NotSupported(
+    raise errors.NotSupported(
         f"Whether a member of {K!r} is 0 in {called} cannot be found by its oracle; nothing was "
         "decided. Call `play` again with fewer unavailable entries, or use a set without them."
     )

@@ -65,11 +65,11 @@ class Bound(NamedTuple):
     reason: str = ""
 
 
+# The reason of a learner without them.
 NEEDS_SLOPES = Bound(
     reason="A guarantee needs horizon, loss_lipschitz and constraint_lipschitz; without them "
     "bounds are measured."
 )
-"""The reason of a learner without them."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,7 @@ def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
     return isinstance(value, list | tuple) and all(map(holds, value))
 
 
+# Kinds of arguments: what is expected, in words and as a test.
 EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     "state": (
         "a state of its own, as start() and update() give it",
@@ -132,8 +133,9 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     ),
     "record": ("a run of its own, as tidewolf.run gives it", _is_own_run),
 }
-"""Kinds of arguments: what is expected, in words and as a test."""
 _OF_A_STATE = ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update")
+# The kinds of the first arguments of the methods, of learners and capabilities, that users may
+# call: they are checked here, and no subclass checks again.
 CHECKS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_OF_A_STATE, ("state",)),
     **dict.fromkeys(("bound", "bound_between", "limit_bounds"), ("record",)),
@@ -141,9 +143,6 @@ CHECKS: dict[str, tuple[str, ...]] = {
     "on_feedback": ("state", "arrivals"),
     "drop": ("state", "rounds"),
 }
-"""The kinds of the first arguments of the methods, of learners and capabilities, that users may
-call: they are checked here, and no subclass checks again.
-"""
 
 
 def _checked(name: str, method: Any) -> Any:
@@ -200,7 +199,9 @@ def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
             f"{type(learner).__name__} has bounds for a whole run, as tidewolf.run gives it, and "
             "none while rounds come; Ensemble and LyapunovDescent have both."
         )
-    return for_what_was_played(of_state(state), state)
+    bound = for_what_was_played(of_state(state), state)
+    note = getattr(getattr(state, "costs", None), "note", "")
+    return bound._replace(reason=f"{bound.reason} {note}".strip()) if note else bound
 
 
 def _on_a_set(method: Any) -> Any:

@@ -325,12 +325,10 @@ def beginning(learner: Learner[Any]) -> Any:
 
 
 def committed(learner: Learner[Any], state: Any) -> Any:
-    """The state with the next round committed."""
     return learner.committed(state) if isinstance(learner, Commits) else state
 
 
 def is_committed(learner: Learner[Any], state: Any) -> bool:
-    """Whether the next round is committed."""
     return not isinstance(learner, Commits) or learner.is_committed(state)
 
 
@@ -342,22 +340,18 @@ def kernel_of(learner: Learner[Any]) -> Any:
 
 
 def experts_of(learner: Learner[Any], state: Any) -> tuple[Expert, ...]:
-    """The experts of a learner; none if it mixes none."""
     return learner.experts_of(state) if isinstance(learner, MixesExperts) else ()
 
 
 def adviser_in_words(learner: Learner[Any], name: str) -> str:
-    """What an adviser is called in sentences, by the name of its first expert."""
     return learner.adviser_in_words(name) if isinstance(learner, MixesExperts) else name
 
 
 def feedback_read(learner: Learner[Any], losses: batch.Batch) -> type[feedback.Feedback]:
-    """The feedback that a learner reads of rounds with such losses."""
     return learner.reads(losses) if isinstance(learner, ChoosesFeedback) else learner.needs
 
 
 def rounds_at_once(learner: Learner[Any], state: Any) -> int:
-    """How many rounds that were played at one point an update takes at most."""
     if isinstance(learner, ChoosesFeedback):
         return learner.rounds_at_once(state)
     return learner.rounds_left(state)
@@ -372,5 +366,4 @@ def acts(learner: Learner[Any], state: Any, k: int) -> Array:
 
 
 def is_per_constraint(learner: Learner[Any]) -> bool:
-    """Whether its feedback has each constraint of a round by itself."""
     return isinstance(learner, WeighsConstraints) and learner.per_constraint

@@ -31,23 +31,17 @@ from typing import NamedTuple
 from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
 
-MOST_CALLS = 24
-"""Oracle calls for one bound on the regret, for each cell of a policy."""
-_NEAR = 1e-3
-"""The search for c ends where no other c could lower the bound by this share."""
+MOST_CALLS = 24  # Oracle calls for one bound on the regret, for each cell of a policy.
+_NEAR = 1e-3  # The search for c ends where no other c could lower the bound by this share.
 
 
 class GradientSums(NamedTuple):
     """Sums over the rounds so far; those of limits in the units of the weights."""
 
-    loss: Array
-    """F"""
-    limit: Array
-    """W"""
-    loss_at: float = 0.0
-    """sum <grad f_t, x_t - center>"""
-    limit_at: float = 0.0
-    """sum w_t <grad g_t^+, x_t - center>"""
+    loss: Array  # F
+    limit: Array  # W
+    loss_at: float = 0.0  # sum <grad f_t, x_t - center>
+    limit_at: float = 0.0  # sum w_t <grad g_t^+, x_t - center>
 
     @classmethod
     def start(cls, K: oracle.HasLMO) -> GradientSums:
@@ -58,11 +52,9 @@ class GradientSums(NamedTuple):
 class CellSums(NamedTuple):
     """The same for each cell of a context, by its share of a round."""
 
-    loss: Array
-    """(cells, *shape)"""
+    loss: Array  # (cells, *shape)
     limit: Array
-    unknown_loss: float = 0.0
-    """sum |grad f_t| R over rounds whose context was unknown"""
+    unknown_loss: float = 0.0  # sum |grad f_t| R over rounds whose context was unknown
     unknown_limit: float = 0.0
 
     @classmethod

@@ -11,19 +11,27 @@ the last, shorter block is cut. Learners that work at any time have no epochs.
     BlockLearner      first-order feedback, a step every `block_length` rounds
     LyapunovLearner   a step every round, with Lyapunov weights (steps/lyapunov.py)
 
-`methods/projected.py` adds projected points and the budget of oracle calls.
+`methods/paper.py` adds projected points and the budget of oracle calls.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from tidewolf.core import errors
 from tidewolf.core.arrays import frozen, namespace
-from tidewolf.core.feedback import FirstOrder, limits_of, require_first_order
+from tidewolf.core.feedback import (
+    Arrival,
+    FirstOrder,
+    limits_of,
+    played_at,
+    require_first_order,
+)
 from tidewolf.core.types import Array
 from tidewolf.methods import capabilities, late, settings
 from tidewolf.methods.base import Bound, Learner, Record
@@ -31,8 +39,8 @@ from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 
+# What an unknown horizon starts from before it doubles, in learners that restart.
 FIRST_HORIZON = 256
-"""What an unknown horizon starts from before it doubles, in learners that restart."""
 
 
 class Epoch(NamedTuple):
@@ -40,8 +48,7 @@ class Epoch(NamedTuple):
 
     began: int
     horizon: int
-    regret_of_past_epochs: float = 0.0
-    """bounds, summed; infinite where one has none"""
+    regret_of_past_epochs: float = 0.0  # bounds, summed; infinite where one has none
     violation_of_past_epochs: float = 0.0
 
     @property
@@ -66,8 +73,8 @@ S = TypeVar("S", bound=Any)
 class Clocked(capabilities.Diagnosed, Learner[S]):
     """Abstract: learners whose point changes at the end of a block of rounds only."""
 
+    # only of learners with epochs: the rounds of the first one; None: `FIRST_HORIZON`
     horizon: int | None
-    """only of learners with epochs: the rounds of the first one; None: `FIRST_HORIZON`"""
     loss_lipschitz: float | None
     constraint_lipschitz: float | None
 
@@ -132,8 +139,10 @@ def is_over(state: Any) -> bool:
     return epoch is not None and bool(state.t == epoch.end)
 
 
-class EveryRound(late.TakesLate[S], Clocked[S]):
-    """Abstract base of first-order learners that step every round and play `state.x`."""
+class EveryRound(late.KeepsPending[S], Clocked[S]):
+    """Abstract base of first-order learners that step every round and play `state.x`; feedback may
+    come late, and of other points than they decided: `pending` has a `Deferred` for each round.
+    """
 
     needs: ClassVar = FirstOrder
 
@@ -141,9 +150,59 @@ class EveryRound(late.TakesLate[S], Clocked[S]):
         return state.x
 
     def taken(self, state: S, feedback: FirstOrder) -> S:
+        """The state after feedback whose offsets are against the point that it stands at."""
         state = self.in_epoch(state)
         require_first_order(feedback, self.K.shape, 1)
         return self.finish_block(state._replace(t=state.t + 1), feedback)
+
+    def stands_at(self, state: S) -> Array:
+        """The point that its steps are taken from: the decision, unless something holds that
+        back.
+        """
+        return self.act(state)
+
+    def limit_price(self, state: S) -> float:
+        return 0.0
+
+    def update(self, state: S, feedback: FirstOrder) -> S:
+        self._require_none_pending(state)
+        x, own = self.act(state), self.stands_at(state)
+        if x is own:
+            return self.taken(state, feedback)
+        held = played_at(feedback, x, own)
+        return self._priced(self.taken(state, held), held)
+
+    def defer(self, state: S) -> S:
+        x, own = self.act(state), self.stands_at(state)
+        waiting = late.Deferred(late.next_round(state), x, None if own is x else own)
+        after: S = state._replace(pending=(*state.pending, waiting))
+        return after
+
+    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
+        # the next round is decided where the learner stands before the others move it
+        newest = late.Deferred(late.next_round(state), self.act(state), self.stands_at(state))
+        for arrival in late.in_order(arrivals):
+            feedback = arrival.feedback
+            if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
+                raise errors.InvalidInput(
+                    "Feedback that comes late, or of another point than was decided, is FirstOrder "
+                    "feedback on one round."
+                )
+            decision, pending = late.without(state, arrival.round)
+            decision, own = decision or newest, self.stands_at(state)
+            played = decision.x if arrival.of_decision else arrival.played
+            state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
+            state = self.taken(state, played_at(feedback, played, own))
+            state = self._priced(state, played_at(feedback, played, decision.free))
+        return state
+
+    def _priced(self, state: S, apart: FirstOrder) -> S:
+        """With the price of not having played its own point: the offsets against that."""
+        price, limits = apart.loss_offset, apart.constraint_offset
+        if limits != 0.0:
+            price += self.limit_price(state) * limits
+        after: S = late.priced(state, price)
+        return after
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,6 +212,9 @@ class Cautious(Clocked[S]):
     caution: settings.Positive = settings.DEFAULT_CAUTION
     loss_lipschitz: settings.OptionalPositive = None
     constraint_lipschitz: settings.OptionalPositive = None
+
+    def slopes(self, state: S) -> Slopes:
+        return state.slopes  # type: ignore[no-any-return]
 
 
 class LyapunovLearner(Cautious[S], EveryRound[S]):

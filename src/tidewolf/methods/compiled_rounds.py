@@ -24,10 +24,10 @@ from tidewolf.core.jit import MODE
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
-from tidewolf.experts.asking import ask_all
+from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
+from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.experts.season import Season
 from tidewolf.kernels import active_set, evaluate, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
@@ -53,22 +53,11 @@ _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_SHARES = np.zeros((1 << 20, 0))
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
-COUNTED = (
-    "guard",
-    "lost",
-    "weights",
-    "available",
-    "losses",
-    "violations",
-    "run_losses",
-    "run_violations",
-    "calls",
-)
-"""The accounts that the kernel keeps, in its order."""
+# The accounts that the kernel keeps, in its order.
+COUNTED = (*Accounts._fields[:8], "calls")
+# Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
+# before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
 WORTH = 2_048
-"""Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
-before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
-"""
 
 
 class Arrays(NamedTuple):
@@ -94,11 +83,9 @@ class Arrays(NamedTuple):
 
     @classmethod
     def within(cls, numbers: Floats, sizes: tuple[int, ...]) -> Arrays:
-        """Views of one array."""
         return cls._make(names.parts.plain(numbers, *sizes))
 
     def fill(self, state: State) -> None:
-        """Write a state."""
         dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
         s[:8] = (
             dual.rounds,
@@ -140,8 +127,7 @@ class ArrayState:
 
     def __init__(self, kernel: CompiledRounds, state: State) -> None:
         self.kernel, self.since = kernel, state
-        self.numbers = np.zeros(kernel.size)
-        """what rounds change"""
+        self.numbers = np.zeros(kernel.size)  # what rounds change
         self._arrays: Arrays | None = None
         self.arrays.fill(state)
         pool, accounts = state.pool, state.accounts
@@ -168,7 +154,6 @@ class ArrayState:
 
     @property
     def arrays(self) -> Arrays:
-        """The parts of its numbers."""
         if self._arrays is None:
             self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
         return self._arrays
@@ -186,7 +171,6 @@ class ArrayState:
 
     @property
     def advisers(self) -> tuple[Any, ...]:
-        """What advisers remember."""
         return self._advisers if self._resolving is None else tuple(self._resolving.states())
 
     @property
@@ -218,7 +202,6 @@ class ArrayState:
 
     @property
     def state(self) -> Any:
-        """The state, whose next round is committed."""
         if self._state is None:
             x, arrays = self.x, self.arrays
             points: list[Floats | None] = [x]
@@ -234,6 +217,7 @@ class ArrayState:
     def dual(self) -> DualState:
         s, (F, W) = self.arrays.s.tolist(), self.arrays.gradients
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
+        z, counted, *sums = s[names.LOG_WEIGHT : names.SCALARS]
         return DualState(
             int(rounds),
             violation,
@@ -244,7 +228,7 @@ class ArrayState:
             s[names.IMPOSSIBLE] > 0.0,
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
             self.since.dual.carried,
-            aim=None if self.since.dual.aim is None else _aim(s[names.LOG_WEIGHT : names.SCALARS]),
+            aim=None if self.since.dual.aim is None else Aim(z, int(counted), *sums),
         )
 
     def undecided(self, upcoming: Committed | None = None) -> State:
@@ -289,11 +273,6 @@ class ArrayState:
         )
 
 
-def _aim(numbers: list[float]) -> Aim:
-    z, rounds, *sums = numbers
-    return Aim(z, int(rounds), *sums)
-
-
 def whole(state: Any) -> Any:
     """The state itself, also of what a kernel left."""
     return state.state if isinstance(state, ArrayState) else state
@@ -303,20 +282,14 @@ class Progressed(NamedTuple):
     """What the kernel came back with."""
 
     after: ArrayState
-    done: int
-    """rounds that were played"""
-    unusual: bool
-    """the next one is to be played without the kernel"""
-    look: bool
-    """the projection of the last one was not checked: the caller checks it"""
-    columns: NDArray
-    """what was recorded of them: the loss and the constraint's value at least"""
-    solves: Floats | None = None
-    """programs solved in each round, if some were"""
+    done: int  # rounds that were played
+    unusual: bool  # the next one is to be played without the kernel
+    look: bool  # the projection of the last one was not checked: the caller checks it
+    columns: NDArray  # what was recorded of them: the loss and the constraint's value at least
+    solves: Floats | None = None  # programs solved in each round, if some were
 
     @property
     def state(self) -> Any:
-        """The state after them."""
         return self.after.state
 
 
@@ -617,7 +590,6 @@ class CompiledRounds:
         return shares
 
     def mix(self, arrays: Arrays, shares: Floats) -> None:
-        """The proposals of descents and context, all weights, and their mean."""
         every = np.ones(len(arrays.X))
         every[self.plain :] = shares
         names.mix.ready(
@@ -667,12 +639,10 @@ class _Scratch:
         )
         most = K.max_nonzeros if isinstance(K, CompiledGeometry) else 0
         self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
-        self.arrays: tuple[NDArray, ...] = ()
-        """in the kernel's order"""
+        self.arrays: tuple[NDArray, ...] = ()  # in the kernel's order
         self.room = self.pieces = -1
 
     def fit(self, room: int, pieces: int) -> None:
-        """Room for as many rows as a table has, and for as many pieces of functions."""
         self.room, self.pieces = max(room, self.room), max(pieces, self.pieces)
         work = np.empty(self.pieces), np.empty(self.room), np.empty(self.room, np.int64)
         self.arrays = (*self._own, *work)

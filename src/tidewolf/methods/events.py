@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core import feedback, round_info
-from tidewolf.experts.asking import skipping
+from tidewolf.experts.base import skipping
 from tidewolf.methods import base, compiled_rounds, late
 from tidewolf.methods.capabilities import Commits, committed, kernel_of, late_feedback, with_info
 
@@ -34,8 +34,8 @@ class Expire(NamedTuple):
 
 class Observe(NamedTuple):
     arrival: feedback.Arrival
+    # whether the coming round had been closed when feedback on an earlier one came
     committed: bool = True
-    """whether the coming round had been closed when feedback on an earlier one came"""
 
 
 Event: TypeAlias = SetInfo | Decide | Expire | Observe
@@ -59,7 +59,9 @@ def after(learner: base.Learner[Any], state: Any, event: Event) -> Any:
             return late_feedback(learner).drop(state, (number,))
         case Observe(arrival, is_committed):
             if isinstance(learner, Commits):
-                return learner.learned(learner.committed(state) if is_committed else state, arrival)
+                before = learner.committed(state) if is_committed else state
+                found = learner.learned(before, arrival)
+                return found if arrival.costs is None else found._replace(costs=arrival.costs)
             if arrival.played is None and not waiting(state):
                 return learner.update(state, arrival.feedback)
             return late_feedback(learner).on_feedback(state, (arrival,))
@@ -69,7 +71,7 @@ def stepped(learner: base.Learner[Any], state: Any, event: Event) -> Any:
     """The same for a state that may be what a kernel left. If the kernel plays the event, too, what
     it leaves comes back, and no state is made of it.
     """
-    if isinstance(event, Observe) and event.committed:
+    if isinstance(event, Observe) and event.committed and event.arrival.costs is None:
         kernel = kernel_of(learner)
         found = None if kernel is None else kernel.observed(state, event.arrival)
         if found is not None:

@@ -17,13 +17,13 @@ from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
-from tidewolf.functions.loads import LinkLoads, LoadCost, LoadLimit, MaxUtilization, OverPaths
+from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization, OverPaths
 from tidewolf.kernels import evaluate
 from tidewolf.kernels import rounds as names
 
 _DOUBLE = np.dtype(np.float64)
+# Entries of functions that are copied at a time, where they do not lie row after row.
 MOST_COPIED = 1 << 20
-"""Entries of functions that are copied at a time, where they do not lie row after row."""
 
 
 def read_only(array: NDArray) -> NDArray:
@@ -36,70 +36,58 @@ def read_only(array: NDArray) -> NDArray:
 _NO_ROWS, _NO_NUMBERS = read_only(np.zeros((1, 1))), read_only(np.zeros(1))
 _NO_LEAST = read_only(np.array([-math.inf]))
 _UNLIMITED = (evaluate.UNLIMITED, _NO_ROWS, _NO_NUMBERS, 0)
-_READ = (Unlimited, Linear, Capacity, Affine, MaxAffine, LoadCost, LoadLimit, MaxUtilization)
+# Kinds of functions that are a matrix and perhaps numbers, by the names of their fields.
+_ARRAYS: dict[type, tuple[int, str, str | None]] = {
+    Linear: (evaluate.LINEAR, "C", None),
+    Capacity: (evaluate.CAPACITY, "c", None),
+    Affine: (evaluate.AFFINE, "A", "b"),
+    MaxAffine: (evaluate.MAX_AFFINE, "A", "b"),
+    LoadCost: (evaluate.LINEAR, "_a", None),
+}
 Encoded = tuple[int, NDArray, NDArray, int]
 
 
-def encoded(batch: Batch) -> Encoded | None:
+def encoded(batch: Any) -> Encoded | None:
     """A batch as the kernel reads it: kind, matrix, numbers, pieces per round; None if it cannot
-    be.
+    be. Subclasses may say otherwise, and are not read.
     """
-    if type(batch) not in _READ:  # a subclass may say otherwise
+    if type(batch) is Unlimited:
+        return _UNLIMITED
+    if type(batch) in (LoadLimit, MaxUtilization):
+        return _loads_encoded(batch)
+    kind, matrix, more = _ARRAYS.get(type(batch), (0, "", None))
+    if not matrix or (matrix == "_a" and not _are_plain(batch.demands, batch.costs)):
         return None
-    match batch:
-        case Unlimited():
-            return _UNLIMITED
-        case Linear():
-            return _as_encoded(evaluate.LINEAR, batch.C, None)
-        case Capacity():
-            return _as_encoded(evaluate.CAPACITY, batch.c, None)
-        case Affine():
-            return _as_encoded(evaluate.AFFINE, batch.A, batch.b)
-        case MaxAffine():
-            return _as_encoded(evaluate.MAX_AFFINE, batch.A, batch.b)
-        case LoadCost() if _is_plain(batch.demands) and _is_plain(batch.costs):
-            return _as_encoded(evaluate.LINEAR, batch._a, None)
-        case LinkLoads() if batch._divisors() is not None:
-            return None
-        case LinkLoads() if _is_plain(batch.demands) and _is_plain(batch._offsets()):
-            return _loads_encoded(batch)
-    return None
+    A, b = getattr(batch, matrix), None if more is None else getattr(batch, more)
+    axes = 3 if kind == evaluate.MAX_AFFINE else 2
+    if not _are_plain(A, A if b is None else b) or A.ndim != axes:
+        return None
+    rows = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
+    numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
+    return kind, read_only(rows), read_only(numbers), A.shape[1] if axes == 3 else 1
 
 
-def _loads_encoded(batch: LinkLoads) -> Encoded:
+def _loads_encoded(batch: LoadLimit | MaxUtilization) -> Encoded | None:
     on, offsets = batch._loads, batch._offsets()
-    links = len(on.starts) - 1
+    if batch._divisors() is not None or not _are_plain(batch.demands, offsets):
+        return None
     numbers = [offsets.shape[1]], on.starts, on.path, on.pair, on.load
     rows = np.ascontiguousarray(np.concatenate([batch.demands, offsets], axis=1))
-    return evaluate.LOADS, read_only(rows), read_only(np.concatenate(numbers)), links
+    return evaluate.LOADS, read_only(rows), read_only(np.concatenate(numbers)), len(on.starts) - 1
 
 
-def _as_encoded(kind: int, A: Any, b: Any) -> Encoded | None:
-    axes = 3 if kind == evaluate.MAX_AFFINE else 2
-    if not _is_plain(A) or A.ndim != axes or not (b is None or _is_plain(b)):
-        return None
-    count = A.shape[1] if axes == 3 else 1
-    A = np.ascontiguousarray(A).reshape(-1, A.shape[-1])
-    numbers = _NO_LEAST if b is None else np.ascontiguousarray(b).reshape(-1)
-    return kind, read_only(A), read_only(numbers), count
-
-
-def _is_plain(array: Any) -> bool:
-    return type(array) is np.ndarray and array.dtype == _DOUBLE
+def _are_plain(*given: Any) -> bool:
+    return all(type(array) is np.ndarray and array.dtype == _DOUBLE for array in given)
 
 
 class Functions(NamedTuple):
     """The losses and constraints of a stream as the kernel reads them."""
 
     given: tuple[Any, ...]
-    pieces: int
-    """the most pieces of a round's loss, or of its constraint"""
-    stream: Any = None
-    """the stream that they are of, where it is one"""
-    start: int = 0
-    """the round of the stream that they begin with"""
-    batches: tuple[Batch, ...] = ()
-    """they themselves"""
+    pieces: int  # the most pieces of a round's loss, or of its constraint
+    stream: Any = None  # the stream that they are of, where it is one
+    start: int = 0  # the round of the stream that they begin with
+    batches: tuple[Batch, ...] = ()  # they themselves
 
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
@@ -111,26 +99,20 @@ class Functions(NamedTuple):
 
     @classmethod
     def from_first_order(cls, feedback: FirstOrder) -> Functions:
-        """One round, from its gradients."""
         value = feedback.violation if feedback.violation > 0.0 else -1.0
-        loss = (evaluate.GIVEN, _row(feedback.loss_gradient), _NO_NUMBERS, 1)
-        limit = (
-            evaluate.GIVEN,
-            _row(feedback.constraint_gradient),
-            read_only(np.array([value])),
-            1,
-        )
-        return cls((*loss, *limit), 1)
+        loss, limit = _row(feedback.loss_gradient), _row(feedback.constraint_gradient)
+        given = evaluate.GIVEN, loss, _NO_NUMBERS, 1, evaluate.GIVEN, limit
+        return cls((*given, read_only(np.array([value])), 1), 1)
 
     @classmethod
     def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
         """One round of costs, and of capacities of at least 0, each as an array of one row that
         must not change.
         """
-        loss = (evaluate.LINEAR, costs, _NO_NUMBERS, 1)
-        if capacities is None:
-            return cls((*loss, *_UNLIMITED), 0)
-        return cls((*loss, evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1])
+        limit, pieces = _UNLIMITED, 0
+        if capacities is not None:
+            limit, pieces = (evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1]
+        return cls((evaluate.LINEAR, costs, _NO_NUMBERS, 1, *limit), pieces)
 
 
 def _pieces(one: Encoded) -> int:
@@ -169,8 +151,7 @@ class StreamFunctions:
         if not self.start <= t < self.stop:
             self.start = t - t % self._size
             self.stop = min(self.start + self._size, self._rounds)
-            window = slice(self.start, self.stop)
-            batches = tuple(batch.view(window) for batch in self._batches)
+            batches = tuple(batch.view(slice(self.start, self.stop)) for batch in self._batches)
             found = Functions.of(*batches)
             assert found is not None
             self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
@@ -181,8 +162,8 @@ class StreamFunctions:
 def _lies_well(batch: Batch) -> bool:
     if isinstance(batch, OverPaths):  # what the kernel reads is made of them
         return False
-    arrays = [a for a in batch.fields().values() if type(a) is np.ndarray]
-    return all(array.flags.c_contiguous for array in arrays)
+    given = batch.fields().values()
+    return all(a.flags.c_contiguous for a in given if type(a) is np.ndarray)
 
 
 class Records:
@@ -203,18 +184,14 @@ class Records:
         self.last, self.total = np.zeros(n), np.zeros(n)
         self.means, self.ends = np.zeros((parts, n)), np.zeros(parts, dtype=np.int64)
         self.points = np.zeros((rounds if points else 0, n))
-        self.each = np.zeros((2, limits))
-        """by how much each limit was broken in all, and at worst"""
+        self.each = np.zeros((2, limits))  # by how much each limit was broken in all, and at worst
+        # in how many rounds it was, the worst, the first and the last, as `Breaches` has them
         self.when: Int64s = np.zeros((4, limits), dtype=np.int64)
-        """in how many rounds it was, the worst, the first and the last, as `Breaches` has them"""
         self.used, self.used_when = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._shape = (samples, 3, n)
-        self.measures = np.zeros((rounds, measures))
-        """the weights of experts in each round"""
-        self.room = 0
-        """how many samples there are to be"""
-        self.first = 0
-        """which round of the run the functions begin with"""
+        self.measures = np.zeros((rounds, measures))  # the weights of experts in each round
+        self.room = 0  # how many samples there are to be
+        self.first = 0  # which round of the run the functions begin with
 
     @cached_property
     def samples(self) -> NDArray:
@@ -222,11 +199,9 @@ class Records:
         return np.zeros(self._shape)
 
     def after(self, done: int) -> Records:
-        """The same without the first rounds."""
         rest = copy(self)
         rest.columns, rest.points = self.columns[done:], self.points[done:]
-        rest.measures, rest._shape = self.measures[done:], self._shape
-        rest.samples = self.samples
+        rest.measures, rest.samples = self.measures[done:], self.samples
         return rest
 
     def given_away(self, samples: int) -> NDArray:
@@ -238,7 +213,6 @@ class Records:
 
     @property
     def arrays(self) -> tuple[NDArray, ...]:
-        """In the kernel's order."""
         points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
         worst = (self.points, self.each, self.when, self.used, self.used_when)
         return (*points, *worst, self.samples[: self.room], self.measures)

@@ -23,14 +23,13 @@ played. Overridden in every round (a shadow) it decides as though it never had b
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import add
 from typing import Any, NamedTuple, TypeVar
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.feedback import Arrival, FirstOrder, played_at
+from tidewolf.core.feedback import Arrival
 from tidewolf.core.types import Array
 from tidewolf.methods import base, capabilities
 
@@ -40,8 +39,8 @@ class Deferred(NamedTuple):
 
     round: int
     x: Array
+    # the point that it stood at, where something held the decision back; None: the decision
     own: Array | None = None
-    """the point that it stood at, where something held the decision back; None: the decision"""
 
     @property
     def free(self) -> Array:
@@ -131,65 +130,6 @@ class KeepsPending(capabilities.LateFeedback, capabilities.Diagnosed, base.Learn
                 raise InvalidInput(f"Round {number} was not decided yet.")
             state = state._replace(pending=pending, lost=state.lost + 1)
         return state
-
-
-class TakesLate(KeepsPending[S]):
-    """Abstract: first-order learners whose feedback may come late, and of other points than they
-    decided; `pending` has a `Deferred` for each round.
-    """
-
-    @abstractmethod
-    def taken(self, state: S, feedback: FirstOrder) -> S:
-        """The state after feedback whose offsets are against the point that it stands at."""
-
-    def stands_at(self, state: S) -> Array:
-        """The point that its steps are taken from: the decision, unless something holds that
-        back.
-        """
-        return self.act(state)
-
-    def limit_price(self, state: S) -> float:
-        return 0.0
-
-    def update(self, state: S, feedback: FirstOrder) -> S:
-        self._require_none_pending(state)
-        x, own = self.act(state), self.stands_at(state)
-        if x is own:
-            return self.taken(state, feedback)
-        held = played_at(feedback, x, own)
-        return self._priced(self.taken(state, held), held)
-
-    def defer(self, state: S) -> S:
-        x, own = self.act(state), self.stands_at(state)
-        waiting = Deferred(next_round(state), x, None if own is x else own)
-        after: S = state._replace(pending=(*state.pending, waiting))
-        return after
-
-    def on_feedback(self, state: S, arrivals: Sequence[Arrival]) -> S:
-        # the next round is decided where the learner stands before the others move it
-        newest = Deferred(next_round(state), self.act(state), self.stands_at(state))
-        for arrival in in_order(arrivals):
-            feedback = arrival.feedback
-            if not isinstance(feedback, FirstOrder) or feedback.rounds != 1:
-                raise InvalidInput(
-                    "Feedback that comes late, or of another point than was decided, is FirstOrder "
-                    "feedback on one round."
-                )
-            decision, pending = without(state, arrival.round)
-            decision, own = decision or newest, self.stands_at(state)
-            played = decision.x if arrival.of_decision else arrival.played
-            state = state._replace(pending=pending, overrides=state.overrides.and_of(arrival))
-            state = self.taken(state, played_at(feedback, played, own))
-            state = self._priced(state, played_at(feedback, played, decision.free))
-        return state
-
-    def _priced(self, state: S, apart: FirstOrder) -> S:
-        """With the price of not having played its own point: the offsets against that."""
-        price, limits = apart.loss_offset, apart.constraint_offset
-        if limits != 0.0:
-            price += self.limit_price(state) * limits
-        after: S = priced(state, price)
-        return after
 
 
 def in_order(arrivals: Sequence[Arrival]) -> list[Arrival]:

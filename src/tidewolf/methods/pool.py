@@ -46,7 +46,6 @@ class Pool(checkpoint.Stored):
 
     @classmethod
     def start(cls, K: oracle.HasLMO, points: int, x: Array | None = None) -> Pool:
-        """So many points, all at the center, or at another member."""
         return cls.of((start_active(K, x),) * points)
 
     @classmethod
@@ -139,12 +138,17 @@ class Pool(checkpoint.Stored):
             return cls((first, *(ExactPoint(x) for x in points)), None, 0)
         if not isinstance(first, Combination):
             raise ValueError("a pool begins with a member of the set")
+        table: Any = first.atoms
         for own, x, warm in zip(weights, points, parts["warm"], strict=True):
             require_saved_numbers(own, 1)
-            _require_mean(first, own, x)
+            if not 0 < len(own) <= len(first.weights) or own.min() < -SAVED_ROUNDING:
+                raise ValueError("the weights of a point are at least 0, one for each vertex")
+            mean = first.mean_of(own)
+            size = max(map(arrays.norm, (mean, first.x, x)))
+            if mean.shape != x.shape or not arrays.norm(mean - x) <= SAVED_ROUNDING * size:
+                raise ValueError("a point of a pool is not the mean of its vertices")
             if not is_warm(warm):
                 raise ValueError("what the next oracle call starts from is no array")
-            table: Any = first.atoms
             actives.append(first.at(table, own, x, warm))
         return cls(tuple(actives), first.atoms, len(first.weights))
 
@@ -157,14 +161,3 @@ class Pool(checkpoint.Stored):
         for active in self.actives[1:]:
             if isinstance(active, ExactPoint):
                 active.require_of(K)
-
-
-def _require_mean(first: Combination, weights: Floats, x: Array) -> None:
-    if not 0 < len(weights) <= len(first.weights) or weights.min() < -SAVED_ROUNDING:
-        raise ValueError("the weights of a point are at least 0, one for each of its vertices")
-    mean = first.mean_of(weights)
-    if tuple(x.shape) != tuple(mean.shape) or not (
-        arrays.norm(mean - x)
-        <= SAVED_ROUNDING * max(arrays.norm(mean), arrays.norm(first.x), arrays.norm(x))
-    ):
-        raise ValueError("a point of a pool is not the mean of its vertices")

@@ -6,6 +6,7 @@ the end as its type, `horizon: OptionalRounds = None`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -20,13 +21,15 @@ T = TypeVar("T")
 
 AUTO = "auto"
 
+# The default of the one knob: larger values break limits less and cost more.
 DEFAULT_CAUTION = 10.0
-"""The default of the one knob: larger values break limits less and cost more."""
 
 
 @dataclass(frozen=True)
 class HardSet(Check):
-    """A set with an oracle, of a size whose square is a number; `require` may ask for more."""
+    """A set with an oracle, of a size whose square is a number, that `require` does not refuse."""
+
+    require: Callable[[Any, str], object] | None = None  # given the set and the learner's name
 
     words: ClassVar[str] = "a set, which files say elsewhere"
 
@@ -40,11 +43,9 @@ class HardSet(Check):
                 f"{LEAST:g} to {MOST:g}, or 0, and no point farther away: give the points in other "
                 "units."
             )
-        self.require(K, owner)
+        if self.require is not None:
+            self.require(K, owner)
         return K
-
-    def require(self, K: Any, owner: str) -> None:
-        """Refuse a set that has an oracle and lacks what else its learner needs."""
 
     def read(self, value: Any) -> None:
         """Nothing: a file says the set of an experiment, not of a learner."""
@@ -55,8 +56,7 @@ class Numbers(Check):
     """A few numbers in the order given; one number stands for itself unless all must differ."""
 
     each: Number = field(kw_only=True)
-    distinct: bool = field(default=False, kw_only=True)
-    """whether no two may be alike"""
+    distinct: bool = field(default=False, kw_only=True)  # whether no two may be alike
 
     words: ClassVar[str] = "a list of numbers such as [0.1, 1.0]"
 
@@ -78,8 +78,6 @@ class Numbers(Check):
 
 @dataclass(frozen=True)
 class Calls(Magnitude):
-    """A number above 0, or "auto"."""
-
     words: ClassVar[str] = 'a number, or "auto"'
 
     def __call__(self, value: Any, what: str) -> Any:

@@ -4,8 +4,8 @@ how demands are split over them.
 
 from __future__ import annotations
 
-from tidewolf.networks.from_files import NetworkStream, from_files
 from tidewolf.networks.network import Cut, Demand, Network, PathShare
+from tidewolf.networks.network_files import NetworkStream, from_files
 from tidewolf.networks.tunnels import Tunnel, Tunnels
 
 __all__ = [

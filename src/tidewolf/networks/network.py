@@ -38,7 +38,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -46,8 +46,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import batch, frames, settings
-from tidewolf.core.arguments import all_different, listed, shown
+from tidewolf.core import arguments, batch, frames, settings
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
@@ -62,24 +61,20 @@ PATHS = ("away", "all", "k-shortest")
 MOST_SHARED = 16
 
 
-def leading_away(
-    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
-) -> list[int]:
+def leading_away(links: Sequence[Link], lengths: Floats, source: Any, target: Any) -> list[int]:
     there, _ = graph_tools.shortest(links, lengths, source)
     back, _ = graph_tools.shortest([(head, tail) for tail, head in links], lengths, target)
 
     def place(node: Hashable) -> tuple[float, float]:
         return there.get(node, math.inf), -back.get(node, math.inf)
 
-    return [
-        i for i, (tail, head) in enumerate(links) if tail in there and place(head) > place(tail)
-    ]
+    ends = enumerate(links)
+    return [i for i, (tail, head) in ends if tail in there and place(head) > place(tail)]
 
 
-def shortest_path_dag(
-    links: Sequence[Link], lengths: Floats, source: Hashable, target: Hashable
-) -> list[int]:
+def shortest_path_dag(links: Sequence[Link], lengths: Floats, *ends: Hashable) -> list[int]:
     """Those that lie on a way from the source to the target, too."""
+    source, target = ends
     away = leading_away(links, lengths, source, target)
     try:
         kept = graph_tools.useful([links[i] for i in away], source=source, target=target)
@@ -181,7 +176,7 @@ class _Ends(settings.Check):
         if not isinstance(value, Mapping):
             value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
         shares = {
-            node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
+            node: as_number(share, f"{what}: the share of {arguments.shown(node)}", above=0.0)
             for node, share in value.items()
         }
         if not shares:
@@ -273,8 +268,7 @@ class Network(OnLinks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        given = {self.source is None, self.target is None, self.commodities is not None}
-        if len(given) > 1:
+        if len({self.source is None, self.target is None, self.commodities is not None}) > 1:
             raise InvalidInput("Give a network source and target, or else commodities.")
         if self.disjoint and self.paths != "k-shortest":
             words = 'Link-disjoint paths are tunnels: give paths = "k-shortest", too.'
@@ -290,7 +284,7 @@ class Network(OnLinks):
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
-        return all_different(
+        return arguments.all_different(
             link_row.name or f"{link_row.tail} > {link_row.head}" for link_row in self._link_rows
         )
 
@@ -316,15 +310,6 @@ class Network(OnLinks):
                 raise InvalidInput(words, setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
-
-    @property
-    def _demand_names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.demands)
-
-    @property
-    def _ends(self) -> list[tuple[Hashable, Hashable]]:
-        """The first source and target of each commodity."""
-        return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
 
     @cached_property
     def volumes(self) -> Floats:
@@ -388,29 +373,21 @@ class Network(OnLinks):
         """Notes in sentences: which links are not used, and why; which tunnels share a
         bottleneck.
         """
-        return (*self._notes_on_cut, *self._notes_on_bottlenecks)
-
-    @property
-    def _notes_on_bottlenecks(self) -> Iterator[str]:
-        shared = () if self.tunnels is None else self.tunnels.shared_bottlenecks
-        if shared:
-            pairs = [f"{pair} ({self.link_names[link]})" for pair, link in shared]
+        notes, reasons = list[str](), dict[str, list[str]]()
+        for link, reason in self.cut:
+            reasons.setdefault(reason, []).append(link)
+        if reasons:
+            why = "; ".join(f"{arguments.listed(links)}: {at}" for at, links in reasons.items())
+            all_are = "With more tunnels more are" if self.tunnels else 'With paths = "all" all are'
+            count = f"{len(self.cut)} of {len(self.links)} links"
+            notes.append(f"{count} are not used: {why}. {all_are} used.")
+        if shared := () if self.tunnels is None else self.tunnels.shared_bottlenecks:
+            pairs = arguments.listed([f"{pair} ({self.link_names[link]})" for pair, link in shared])
             apart = self.paths == "k-shortest" and not self.disjoint
             more = " Paths that share no link: disjoint = true." * apart
             words = "All tunnels of a commodity share their bottleneck, which no split relieves"
-            yield f"{words}: {listed(pairs)}.{more}"
-
-    @property
-    def _notes_on_cut(self) -> tuple[str, ...]:
-        if not self.cut:
-            return ()
-        reasons = dict[str, list[str]]()
-        for link, reason in self.cut:
-            reasons.setdefault(reason, []).append(link)
-        why = "; ".join(f"{listed(links)}: {reason}" for reason, links in reasons.items())
-        more = "With more tunnels more are" if self.tunnels else 'With paths = "all" every link is'
-        count = f"{len(self.cut)} of {len(self.links)} links"
-        return (f"{count} are not used: {why}. {more} used.",)
+            notes.append(f"{words}: {pairs}.{more}")
+        return tuple(notes)
 
     def losses(self, costs: Array, demands: Array | None = None) -> Linear:
         """The losses: cost per unit times load, summed over links.
@@ -485,7 +462,7 @@ class Network(OnLinks):
         if not moving and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
             return Capacity._unchecked(c=frozen(np.ascontiguousarray(capacities[:, order])))
-        shared, key = self._shared_limits, limited.tobytes()
+        shared, key = self._choice.shared_limits, limited.tobytes()
         if key not in shared:  # the incidence of these links is the same in all rounds
             if len(shared) >= MOST_SHARED:
                 shared.clear()
@@ -535,11 +512,6 @@ class Network(OnLinks):
         room = room[0] if (room == room[0]).all() else room  # which kernels read
         incidence = self.incidence[limited]
         return MaxUtilization(incidence, np.array(sent), room, self.owner, names=names)
-
-    @cached_property
-    def _shared_limits(self) -> dict[bytes, LoadLimit]:
-        """One limit for each of the last lists of limited links."""
-        return {}
 
     @cached_property
     def _is_used(self) -> NDArray:
@@ -600,8 +572,8 @@ class Network(OnLinks):
         sent = self._once(demands)
         x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(name, nodes, share, share * float(volume), self._distinct_names(links))
-            for name, volume, paths in zip(self._demand_names, sent, self._paths(x), strict=True)
+            PathShare(of.name, nodes, share, share * float(volume), self._distinct_names(links))
+            for of, volume, paths in zip(self.demands, sent, self._paths(x), strict=True)
             for share, links, nodes in paths
         ]
 
@@ -633,7 +605,7 @@ class Network(OnLinks):
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
-        called = self._demand_names if what == "demands" else self.link_names
+        called = self._names_of_demands if what == "demands" else self.link_names
         given = frames.columns_in_order(given, called, f"The {what} of a network")
         array = _numbers(given, f"The {what} of a network")
         if array.ndim != 2 or array.shape[1] != len(called):
@@ -649,10 +621,14 @@ class Network(OnLinks):
             raise InvalidInput(f"The {what} must be {kind}, not {found}.", setting=what)
         return array
 
+    @property
+    def _names_of_demands(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.demands)
+
     def _once(self, demands: Array | None) -> Floats:
         if demands is None:
             return self.volumes
-        names = self._demand_names
+        names = self._names_of_demands
         sent = _numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
         return np.asarray(self._rows(sent[None], "demands")[0])
 
@@ -688,21 +664,24 @@ class Network(OnLinks):
                 words = 'Tunnels have one source and one target: use paths = "all", or commodities.'
                 raise InvalidInput(words, setting="paths")
             own = None if self.paths == "k-shortest" else self.paths
-            tunnels = Tunnels(self._link_rows, self._ends, self.k, self.disjoint, own)
+            tunnels = Tunnels(self._link_rows, self._pairs, self.k, self.disjoint, own)
             unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
             reason = "is on no tunnel" if own else f"is on none of the {self.k} shortest paths"
             cut = tuple(Cut(self.link_names[i], reason) for i in unused)
-            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels)
+            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels, {})
         count, several = len(self.links), len(self.demands) > 1
-        flows = [
-            _capacitated(self.links, each, commodity=each.name * several) for each in self.demands
-        ]
+        flows = [_capacitated(self.links, each, each.name * several) for each in self.demands]
         K = Product(*flows) if several else flows[0]
         owner = np.repeat(np.arange(len(flows)), count)
         return self._on_links(K, np.tile(np.arange(count), len(flows)), owner)
 
+    @property
+    def _pairs(self) -> list[tuple[Hashable, Hashable]]:
+        """The first source and target of each commodity."""
+        return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
+
     def _leading_away(self) -> _Choice:
-        ends, links, places = self._ends, self.links, np.arange(len(self.links))
+        ends, links, places = self._pairs, self.links, np.arange(len(self.links))
 
         def leading(pair: Link) -> list[int]:
             return shortest_path_dag(links, self.lengths, *pair)
@@ -720,8 +699,8 @@ class Network(OnLinks):
                 K = FlowPolytope.from_edges(links, source=source, target=target)
             except CyclicGraph:
                 places = np.array(leading(ends[0]))
-                kept = [links[i] for i in places]
-                K = FlowPolytope.from_edges(kept, source=source, target=target)
+                some = [links[i] for i in places]
+                K = FlowPolytope.from_edges(some, source=source, target=target)
         else:
             found = [leading(pair) for pair in product(demand.sources, demand.targets)]
             places = np.unique(np.concatenate(found))
@@ -734,7 +713,7 @@ class Network(OnLinks):
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
         incidence = csr_array((np.ones(len(links)), places), shape=shape)
         unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
-        return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None)
+        return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None, {})
 
     def _why_cut(self, unused: Int64s) -> list[Cut]:
         if not len(unused):
@@ -756,6 +735,8 @@ class _Choice(NamedTuple):
     owner: Int64s
     cut: tuple[Cut, ...]
     tunnels: Tunnels | None
+    # one limit for each of the last lists of limited links
+    shared_limits: dict[bytes, LoadLimit]
 
 
 # Shares below it are nothing.
@@ -779,3 +760,34 @@ def _capacitated(links: Sequence[Link], demand: Demand, commodity: str = "") -> 
 
 def _joined(shares: Iterable[Hashable]) -> str:
     return " + ".join(map(str, shares))
+
+
+class Route(NamedTuple):
+    commodity: str
+    path: str
+    share: float
+    volume: float
+
+
+def routes_of(
+    K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
+) -> list[Route] | None:
+    """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
+    flow of a network, or of a set of flows.
+    """
+    if network is not None:
+        paths = network.path_shares(x, demands)
+        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
+    if not isinstance(K, FlowPolytope | MultiFlow):
+        return None
+    flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
+    return [
+        Route(
+            f"{path.nodes[0]} > {path.nodes[-1]}",
+            " > ".join(map(str, path.nodes)),
+            path.weight / demand,
+            path.weight,
+        )
+        for demand, paths in flows or [(1.0, K.paths(x))]
+        for path in (paths if demand > 0.0 else ())
+    ]

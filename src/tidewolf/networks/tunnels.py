@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -333,15 +333,11 @@ class Tunnels(OnLinks):
                     words = f"{called}: no link leads from {step[0]} to {step[1]}."
                     raise InvalidInput(words, setting="paths")
             if (pair := (path.nodes[0], path.nodes[-1])) not in ways:
-                words = (
-                    f"{called} leads from {pair[0]} to {pair[1]}, which is no pair: leave it out."
-                )
+                words = f"{called} leads from {pair[0]} to {pair[1]}, no pair: leave it out."
                 raise InvalidInput(words, setting="paths")
             ways[pair].append(self._tunnel(links, path.name))
         for source, target in (pair for pair, own in ways.items() if not own):
-            raise InvalidInput(
-                f"No path leads from {source} to {target}: add one.", setting="paths"
-            )
+            raise InvalidInput(f"No path leads from {source} to {target}.", setting="paths")
         return [*ways.values()]
 
     def _tunnel(self, way: Way, name: str = "") -> Tunnel:
@@ -386,9 +382,7 @@ Way: TypeAlias = tuple[int, ...]
 class PathFinder:
     """The links of a network with numbered nodes, as a matrix of lengths."""
 
-    def __init__(
-        self, nodes: int, tails: Sequence[int], heads: Sequence[int], lengths: Sequence[float]
-    ) -> None:
+    def __init__(self, nodes: int, tails: list[int], heads: list[int], lengths: list[Any]) -> None:
         from scipy.sparse import csr_array
 
         self._lengths, self._links = lengths, dict[tuple[int, int], int]()
@@ -434,8 +428,7 @@ class PathFinder:
         nodes = [target]
         while nodes[-1] != source:
             nodes.append(before[nodes[-1]])
-        steps = pairwise(reversed(nodes))
-        return tuple(self._links[step] for step in steps if step in self._links)
+        return tuple(self._links[step] for step in pairwise(reversed(nodes)) if step in self._links)
 
 
 def no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:

@@ -10,15 +10,10 @@ from tidewolf.core.errors import InvalidInput
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table
 from tidewolf.problems.adversarial import adversarial
 from tidewolf.problems.base import Builder, Problem
-from tidewolf.problems.completion import completion
-from tidewolf.problems.gateway import gateway
-from tidewolf.problems.pairs import pairs
-from tidewolf.problems.portfolio import portfolio
+from tidewolf.problems.matrices import completion, sdp
 from tidewolf.problems.records import abilene, carbon, freeway, meta
-from tidewolf.problems.routing import routing
-from tidewolf.problems.scheduling import scheduling
-from tidewolf.problems.sdp import sdp
-from tidewolf.problems.zoo import geant, uunet, zoo
+from tidewolf.problems.shares import gateway, portfolio, scheduling
+from tidewolf.problems.traffic import geant, pairs, routing, uunet, zoo
 
 __all__ = [
     "Builder",

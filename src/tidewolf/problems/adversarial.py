@@ -31,9 +31,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from tidewolf.core import batch, errors, oracle, randomness, settings
+from tidewolf.core import batch, errors, oracle, randomness, settings, types
 from tidewolf.core.arrays import like, to_numpy
-from tidewolf.core.types import Array, Floats
 from tidewolf.functions.linear import Affine, Linear
 from tidewolf.problems.base import Problem, RandomSeed, Rounds, as_rounds
 from tidewolf.sets import ConvexSet, Simplex
@@ -97,11 +96,11 @@ def adversarial(
         sentence = "An adversary needs a set of two points or more; this one has one."
         raise errors.InvalidInput(sentence, setting="K")
 
-    def rows(directions: Floats) -> Floats:
+    def rows(directions: types.Floats) -> types.Floats:
         """Their parts within the affine hull, of length 1."""
         return _unit(directions @ basis)
 
-    def noise(what: str) -> Floats:
+    def noise(what: str) -> types.Floats:
         drawn = randomness.generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
         return NOISE * rows(np.sign(drawn) if kind == "random signs" else drawn)
 
@@ -139,19 +138,19 @@ def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:
     }[kind]
 
 
-def _unit(rows: Floats) -> Floats:
+def _unit(rows: types.Floats) -> types.Floats:
     """Rows of length 1, or 0 if nothing but rounding is left of them: signs that all agree point
     across a simplex.
     """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: Floats = np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
+    unit: types.Floats = np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
     return unit
 
 
-def _flat(point: object) -> Floats:
+def _flat(point: object) -> types.Floats:
     return to_numpy(point).reshape(-1).astype(np.float64)
 
 
-def _point(K: ConvexSet, entries: Floats) -> Array:
+def _point(K: ConvexSet, entries: types.Floats) -> types.Array:
     """Entries as a point in the library and dtype of a set."""
     return like(entries.reshape(K.shape), K.center)

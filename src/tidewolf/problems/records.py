@@ -51,11 +51,9 @@ from typing import Annotated
 
 import numpy as np
 
-from tidewolf.core import batch, settings
-from tidewolf.core.types import NDArray
+from tidewolf.core import batch, settings, types
 from tidewolf.functions import Affine, Linear, MaxUtilization
-from tidewolf.problems import base, graphs
-from tidewolf.problems.data import first_rounds
+from tidewolf.problems import base, traffic
 from tidewolf.sets import graph_tools, simplices
 
 # Mbit/s: 0.9 of the largest flow that fits beside the measured traffic in every hour at share 0.2
@@ -99,15 +97,16 @@ def abilene(
     >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
     True
     """
-    taken, (traffic, names, table) = first_rounds("abilene", rounds, "tm_mbps", "nodes", "links")
+    arrays = ("tm_mbps", "nodes", "links")
+    taken, (measured, names, table) = base.first_rounds("abilene", rounds, *arrays)
     nodes, source, target = [str(name) for name in names], "LOSAng", "WASHng"
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000
-    load = graphs.loads(links, ospf, nodes, traffic[taken].astype(float))
+    load = traffic.loads(links, ospf, nodes, measured[taken].astype(float))
 
     kept = graph_tools.away(links, source=source, target=target, lengths=ospf)
     ospf, cap, load = ospf[kept], cap[kept], load[:, kept]
-    return graphs.flow_problem(
+    return traffic.flow_problem(
         "abilene",
         [links[i] for i in kept],
         (source, target),
@@ -146,7 +145,7 @@ def freeway(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Probl
     >>> tw.problems.named("freeway") is tw.problems.freeway  # what a file calls "freeway"
     True
     """
-    taken, (speeds, table) = first_rounds("freeway", rounds, "speed_x3p6", "edges")
+    taken, (speeds, table) = base.first_rounds("freeway", rounds, "speed_x3p6", "edges")
     links = [(int(tail), int(head)) for tail, head in table[:, :2]]
     miles, source, target = np.maximum(table[:, 2].astype(float), SHORTEST), 187, 169
 
@@ -154,13 +153,12 @@ def freeway(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Probl
     arcs, miles = [links[i] for i in kept], miles[kept]
     tails, heads = np.array(arcs).T
     speed = (speeds[:, tails] / 3.6 + speeds[:, heads] / 3.6) / 2
-    usual = np.percentile(speed, 85, axis=0)
-    return graphs.flow_problem(
+    return traffic.flow_problem(
         "freeway",
         arcs,
         (source, target),
         60 * miles / speed[taken],
-        np.minimum(1, speed[taken] / usual),
+        np.minimum(1, speed[taken] / np.percentile(speed, 85, axis=0)),
         f"One stream of cars from detector {source} to detector {target} of the Los Angeles "
         "freeways, thinner where traffic is slow.",
         288,
@@ -194,9 +192,8 @@ def carbon(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Proble
     >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
     True
     """
-    taken, (intensity, generation, regions) = first_rounds(
-        "carbon", rounds, "ci_x10", "gen_gw_x100", "regions"
-    )
+    arrays = ("ci_x10", "gen_gw_x100", "regions")
+    taken, (intensity, generation, regions) = base.first_rounds("carbon", rounds, *arrays)
     strain = generation[taken] / np.percentile(generation, 99.9, axis=0)
     carbon = intensity[taken] / (10 * BUDGET)
     return base.Problem(
@@ -240,7 +237,7 @@ def meta(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     >>> tw.problems.named("meta") is tw.problems.meta  # what a file calls "meta"
     True
     """
-    taken, (demands, uses, pair, capacities, best) = first_rounds(
+    taken, (demands, uses, pair, capacities, best) = base.first_rounds(
         "meta", rounds, "demands", "path_links", "path_pair", "capacities", "best_mlu"
     )
     relative = demands[taken].astype(np.float64) / best[taken, None]
@@ -255,7 +252,7 @@ def meta(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem:
     )
 
 
-def _path_name(links: NDArray, pair: int) -> str:
+def _path_name(links: types.NDArray, pair: int) -> str:
     """A path by its ends and what it passes; links and pairs are the ordered pairs of PoDs."""
     ends = list(permutations(range(PODS), 2))
     (source, target), used = ends[pair], {pod for i in np.flatnonzero(links) for pod in ends[i]}

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, final
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
 
@@ -40,7 +40,7 @@ from tidewolf.core.arrays import (
 )
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
-from tidewolf.kernels.factored_active_set import OPEN, factored_correct, factored_step
+from tidewolf.kernels.active_set import OPEN, factored_correct, factored_step
 from tidewolf.projection.one_shot import as_budget, as_member, as_near, oracle_error
 from tidewolf.projection.search import (
     CORRECTIVE_GAP,
@@ -52,16 +52,15 @@ from tidewolf.projection.search import (
 from tidewolf.sets import base
 
 SPARE = 32
+# Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
+# by a quarter; with 256 nothing is gained, and each row costs time and memory.
 IDLE = 128
-"""Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
-by a quarter; with 256 nothing is gained, and each row costs time and memory.
-"""
+# Numbers looked at, about, to see whether the vertices of a saved set are members.
 AFFORDABLE = 10**7
-"""Numbers looked at, about, to see whether the vertices of a saved set are members."""
+# Products up to this size keep vertices that are not sparse as rows, too.
 DENSE_ENTRIES = 4096
-"""Products up to this size keep vertices that are not sparse as rows, too."""
+# How far the weights of a saved set may be from those of a mean, and its point from the mean.
 SAVED_ROUNDING = 1e-6
-"""How far the weights of a saved set may be from those of a mean, and its point from the mean."""
 DOUBLE = np.dtype(np.float64)
 
 
@@ -198,9 +197,7 @@ def factors_of(K: oracle.HasLMO) -> base.Factors | None:
 
 
 def factors_in(K: oracle.HasLMO) -> base.Factors:
-    assert isinstance(K, base.ConvexSet)
-    assert K.factors is not None
-    return K.factors
+    return cast(base.Factors, cast(base.ConvexSet, K).factors)
 
 
 @final
@@ -395,17 +392,15 @@ class ExactPoint(Active):
         return "ExactPoint()"
 
     def nearest(
-        self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
+        self, K: Any, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ExactPoint]:
-        assert isinstance(K, base.Projectable)
         x = frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x))
 
-    def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
+    def avoiding(self, K: Any, out: Bools, vertex: Vertex | None) -> Array | None:
         """The member nearest to x that is 0 there: pushed far below 0, entries end at 0, or where
         they may be negative at a bound from which they can be moved to 0.
         """
-        assert isinstance(K, base.Projectable)
         if vertex is not None:
             return vertex.dense(self.x)
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
@@ -525,8 +520,7 @@ class FactoredActiveSet(Combination):
     def nearest(
         self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[FactoredActiveSet]:
-        factors = factors_in(K)
-        tols = tol * _shares(factors.radii)
+        tols = tol * _shares(factors_in(K).radii)
         atoms, weights, warm, places = self.atoms, self.weights.copy(), self.warm, self.places
         given, y, x = y, flat(y).copy(), flat(self.x).copy()
         r, stages = np.zeros(len(x)), np.full(len(tols), OPEN)

@@ -126,8 +126,8 @@ def _both(K: HasLMO, before: Array, after: Array, who: str) -> tuple[Array, Arra
     return before, arrays.like(as_near(after, K, "The point after"), before)
 
 
+# Distances above it have no squares.
 FAR = 1e150
-"""Distances above it have no squares."""
 
 
 def as_near(y: object, K: HasLMO, what: str) -> Array:
@@ -198,12 +198,12 @@ def afp(K: HasLMO, y: Array, x0: Array, *, tol: float, budget: int | None = None
 class FrankWolfeGap(NamedTuple):
     """What one oracle answer v at the direction r = x - y tells."""
 
+    # no z in K has <z - x, y - x> above this
     gap: float
-    """no z in K has <z - x, y - x> above this"""
+    # <r, x - v>
     drop: float
-    """<r, x - v>"""
+    # |x - v|^2
     length2: float
-    """|x - v|^2"""
 
 
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:

@@ -53,12 +53,11 @@ from tidewolf.projection.one_shot import (
 from tidewolf.sets.base import Compiled
 
 CORRECTIVE_STEPS = 30
+# Corrective steps end when the pairwise gap is below this share of the tolerance.
 CORRECTIVE_GAP = 0.1
-"""Corrective steps end when the pairwise gap is below this share of the tolerance."""
+# Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
+# differ by less than this share of |x - y| radius tie, and the first row wins.
 TIE_SHARE = 1e-10
-"""Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
-differ by less than this share of |x - y| radius tie, and the first row wins.
-"""
 
 
 class SearchResult(NamedTuple):
@@ -69,8 +68,8 @@ class SearchResult(NamedTuple):
     calls: int
     distance2: float
     used: int
+    # what a next call at a nearby direction may start from
     warm: Array | None = None
-    """what a next call at a nearby direction may start from"""
 
 
 def make_way(code: int, atoms: SparseAtoms, count: int, at: Floats) -> SparseAtoms:
@@ -92,11 +91,7 @@ def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) ->
 
 
 def search(
-    K: Compiled,
-    start: tuple[SparseAtoms, Floats, Floats],
-    y: Floats,
-    tol: float,
-    budget: float,
+    K: Compiled, start: tuple[SparseAtoms, Floats, Floats], y: Floats, tol: float, budget: float
 ) -> SearchResult:
     """From a table, weights and their point x towards y, all in double precision."""
     atoms, weights, x = start
@@ -149,11 +144,7 @@ def _on_bytes(minimiser: Kernel[int], dtype: np.dtype[Any]) -> Kernel[int]:
 
 
 def search_any(
-    K: HasLMO,
-    start: tuple[Atoms, Floats, Array, Array | None],
-    y: Array,
-    tol: float,
-    budget: float,
+    K: HasLMO, start: tuple[Atoms, Floats, Array, Array | None], y: Array, tol: float, budget: float
 ) -> SearchResult:
     """From an active set, a table, weights, their point and what the oracle may start from, towards
     y.

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core import batch, errors
+from tidewolf.core import batch
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
-from tidewolf.report.rendering import HUES, RunStyle, Table, asset
+from tidewolf.report.rendering import HUES, RunStyle, Table, asset, require_extras
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -36,11 +36,11 @@ _SETTINGS = {
     "font.size": 13,
     "path.simplify": False,
 }
+# A bound is drawn if it is at most this share of the lines' span beyond them.
 _FAR = 0.6
-"""A bound is drawn if it is at most this share of the lines' span beyond them."""
 _HEAD, _LINE = 30, 18
+# How many strengths a heat map has, and how many colours of links there are up to a full one.
 LEVELS = 10
-"""How many strengths a heat map has, and how many colours of links there are up to a full one."""
 
 
 class Palette(NamedTuple):
@@ -48,8 +48,8 @@ class Palette(NamedTuple):
     paper: str
     negative: str
     line: Sequence[str]
+    # Of links, by how full they are; the last one of those that are overfull.
     use: Sequence[str]
-    """of links, by how full they are; the last one of those that are overfull"""
 
 
 PAGE = Palette(
@@ -72,14 +72,14 @@ class Chart(NamedTuple):
     name: str
     title: str
     about: str
+    # Draws on axes; returns the data of the tooltip.
     draw: Callable[[Any, Palette], dict[str, Any]]
-    """draws on axes; returns the data of the tooltip"""
     legend: Sequence[RunStyle] = ()
     table: Table | None = None
+    # In CSS pixels; about the width of a phone, so text keeps its size there.
     size: tuple[float, float] = (400, 270)
-    """in CSS pixels; about the width of a phone, so text keeps its size there"""
+    # Pixels to the left, beneath, to the right of and above the axes.
     edges: tuple[float, float, float, float] = (52, 49, 16, 8)
-    """pixels to the left, beneath, to the right of and above the axes"""
     wide: bool = False
 
 
@@ -118,18 +118,22 @@ def inline(document: str) -> str:
     names, clips (nothing leaves the axes), style sheets.
     """
     inside = re.split(r"<svg[^>]*>", document)[1]
-    inside = re.sub(r"<(metadata|defs)>.*?</\1>", "", inside, flags=re.DOTALL)
-    inside = re.sub(r' (id|clip-path)="[^"]*"', "", inside)
+    named = r'<(metadata|defs)>.*?</\1>| (id|clip-path)="[^"]*"'
+    inside = re.sub(named, "", inside, flags=re.DOTALL)
     inside = re.sub(
         r' (?:d|x|y|transform)="[^"]*"',
         lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]),
         inside,
     )
-    inside = inside.replace(PAGE.ink, "currentColor").replace(f"'{_FONT}'", "inherit")
-    inside = inside.replace(PAGE.paper, "var(--card)").replace(PAGE.negative, "var(--neg)")
-    for family, colors in (("line", PAGE.line), ("use", PAGE.use)):
-        for hue, color in enumerate(colors):
-            inside = inside.replace(color, f"var(--{family}-{hue})")
+    for old, new in {
+        f"'{_FONT}'": "inherit",
+        PAGE.ink: "currentColor",
+        PAGE.paper: "var(--card)",
+        PAGE.negative: "var(--neg)",
+        **{color: f"var(--line-{hue})" for hue, color in enumerate(PAGE.line)},
+        **{color: f"var(--use-{level})" for level, color in enumerate(PAGE.use)},
+    }.items():
+        inside = inside.replace(old, new)
     return inside.strip().removesuffix("</svg>")
 
 
@@ -137,22 +141,18 @@ def picture(charts: Sequence[Chart]) -> Any:
     """A matplotlib Figure of charts, three in a row at most, with titles and legends; a notebook
     shows it as a PNG.
     """
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
-    except ImportError:
-        words = 'Pictures need matplotlib, not installed here; type: pip install "tidewolf[app]"'
-        raise errors.MissingExtra(words) from None
+    require_extras("Pictures", "matplotlib")
+    import matplotlib
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     class Picture(Figure):
         def _repr_png_(self) -> bytes:
             return saved(self, "png")
 
     columns = 2 if len(charts) == 4 else min(3, len(charts))
-    wide = max(chart.size[0] for chart in charts)
-    heights = [chart.size[1] + _HEAD + _LINE * (len(chart.legend) + 1) for chart in charts]
-    high, rows = max(heights), math.ceil(len(charts) / columns)
+    wide, rows = max(chart.size[0] for chart in charts), math.ceil(len(charts) / columns)
+    high = max(chart.size[1] + _HEAD + _LINE * (len(chart.legend) + 1) for chart in charts)
     with matplotlib.rc_context(_SETTINGS):
         made = Picture(figsize=(columns * wide / 72, rows * high / 72), dpi=72)
         for k, chart in enumerate(charts):
@@ -184,8 +184,8 @@ def saved(figure: Any, ending: str) -> bytes:
 
 # --- labels of rounds: the dates of a stream if it has them, else their numbers, from 1 -----------
 
+# Seconds before that, in 1973, are no dates but seconds of something else.
 _FIRST_DATE = 1e8
-"""Seconds before that, in 1973, are no dates but seconds of something else."""
 _LAST_DATE = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
 _DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 
@@ -201,9 +201,8 @@ class Clock(NamedTuple):
         return number if self.times is None else f"{self.moment(index)} ({number})"
 
     def moment(self, index: int) -> str:
-        if self.times is None:
-            return f"{index + 1:,}"
-        return _date(float(self.times[index])).strftime(self.form)
+        times = self.times
+        return f"{index + 1:,}" if times is None else _date(times[index]).strftime(self.form)
 
     def span(self, start: int, stop: int) -> str:
         first, last = self.moment(start), self.moment(stop - 1)
@@ -211,9 +210,8 @@ class Clock(NamedTuple):
 
     def named_span(self, start: int, stop: int) -> str:
         """The same with the word round where rounds have no times."""
-        if self.times is not None:
-            return self.span(start, stop)
-        return f"round{'s' * (stop - start > 1)} {self.span(start, stop)}"
+        rounds = f"round{'s' * (stop - start > 1)} " * (self.times is None)
+        return f"{rounds}{self.span(start, stop)}"
 
     def ticks(self, most: int = 5) -> tuple[list[float], list[str], str]:
         """Where about so many ticks of an axis are, in rounds, what they are called, and the name
@@ -221,14 +219,14 @@ class Clock(NamedTuple):
         """
         from matplotlib.ticker import MaxNLocator
 
-        if self.times is None or self.times[-1] - self.times[0] < 2.0:
+        times = self.times
+        if times is None or times[-1] - times[0] < 2.0:
             whole = MaxNLocator(most, steps=[1, 2, 2.5, 5, 10], integer=True)
             places = [p for p in whole.tick_values(1, self.rounds) if 1 <= p <= self.rounds]
             return places, [tick(round(place, 12)) for place in places], "round"
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, num2date
 
-        times = self.times
-        first, last = (_date(float(times[i])) for i in (0, -1))
+        first, last = _date(times[0]), _date(times[-1])
         locator = AutoDateLocator(minticks=3, maxticks=most + 1, tz=UTC)
         found = [d for d in locator.tick_values(first, last) if first <= num2date(d, UTC) <= last]
         starts = ["", *_DATES[:5]]  # of ticks at the start of a year, month, day
@@ -245,20 +243,17 @@ def clock_of(stream: batch.Stream, rounds: int) -> Clock:
     """The clock of the first rounds of a stream: its dates where every round has one and none goes
     back.
     """
-    times = stream.time
-    if times is None or not rounds:
-        return Clock(rounds)
-    seconds = np.asarray(times, dtype=np.float64)[:rounds]
-    dated = bool(np.isfinite(seconds).all()) and _FIRST_DATE <= seconds[0] <= seconds[-1]
-    if not dated or seconds[-1] >= _LAST_DATE or (np.diff(seconds) < 0.0).any():
+    seconds = np.asarray([] if stream.time is None else stream.time, dtype=np.float64)[:rounds]
+    dated = ((seconds >= _FIRST_DATE) & (seconds < _LAST_DATE)).all()  # and no NaN
+    if not len(seconds) or not dated or (np.diff(seconds) < 0.0).any():
         return Clock(rounds)
     days, minutes = (not np.mod(seconds, step).any() for step in (86_400.0, 60.0))
     form = "%Y-%m-%d" if days else "%Y-%m-%d %H:%M" if minutes else "%Y-%m-%d %H:%M:%S"
     return Clock(rounds, seconds, form)
 
 
-def _date(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, UTC)
+def _date(seconds: Any) -> datetime:
+    return datetime.fromtimestamp(float(seconds), UTC)
 
 
 # --- axes -----------------------------------------------------------------------------------------
@@ -344,8 +339,8 @@ def draw_lines(
     axes.margins(x=0.015)
     dress(axes, palette, clock)
     at = _shown(len(lines[0].values), _TOOLTIP_POINTS)
-    values = {"lines": _rounded(line.values[at] for line in lines)}
-    return _over_rounds(axes, at, clock, [line.style.hue for line in lines]) | values
+    hues, values = [line.style.hue for line in lines], [line.values[at] for line in lines]
+    return _over_rounds(axes, at, clock, hues) | {"lines": _rounded(values)}
 
 
 def draw_areas(
@@ -369,15 +364,14 @@ def draw_areas(
 
 
 def _over_rounds(axes: Any, at: Int64s, clock: Clock, hues: list[int]) -> dict[str, Any]:
-    found = {**_frame(axes), "at": (at + 1).tolist(), "hues": hues}
-    dated = clock.times is not None
-    return found | ({"when": [clock.moment(i) for i in at.tolist()]} if dated else {})
+    when = {} if clock.times is None else {"when": [clock.moment(i) for i in at.tolist()]}
+    return {**_frame(axes), "at": (at + 1).tolist(), "hues": hues, **when}
 
 
 def in_reach(lines: Sequence[PlotLine], bound: float) -> bool:
-    low = min(0.0, *(float(line.values.min()) for line in lines))
-    high = max(0.0, *(float(line.values.max()) for line in lines))
-    return low <= bound <= high + _FAR * (high - low)
+    low = min(0.0, *(line.values.min() for line in lines))
+    high = max(0.0, *(line.values.max() for line in lines))
+    return bool(low <= bound <= high + _FAR * (high - low))
 
 
 # --- heat maps ------------------------------------------------------------------------------------
@@ -389,10 +383,10 @@ class ShownRun(NamedTuple):
     style: RunStyle
     run: Run
     entries: Sequence[str]
+    # (entries, parts).
     values: Floats
-    """(entries, parts)"""
+    # Parts lie between them, in rounds done.
     edges: Int64s
-    """parts lie between them, in rounds done"""
 
 
 def draw_heat(
@@ -442,9 +436,8 @@ class Curve(NamedTuple):
     label: str
     violations: Sequence[float]
     regrets: Sequence[float]
+    # The setting of each point, in words, if it has one: "caution 10".
     notes: Sequence[str] = ()
-    """the setting of each point, in words, if it has one: "caution 10"
-    """
     hue: int = 0
     default: int | None = None
 
@@ -463,17 +456,24 @@ def draw_frontiers(
     """
     every = [violation for curve in curves for violation in curve.violations]
     least = min((violation for violation in every if violation > 0.0), default=1.0)
-    places = [
-        np.column_stack([np.arcsinh(np.array(curve.violations) / least), curve.regrets])
-        for curve in curves
-    ]
-    for i, (curve, points) in enumerate(zip(curves, places, strict=True)):
-        color = palette.line[curve.hue]
+    what, labels = upward.removeprefix("mean ").removesuffix(" per round"), list[Any]()
+    dots = list[tuple[Floats, str, str]]()
+    for i, curve in enumerate(curves):
+        color, last = palette.line[curve.hue], len(curve.regrets) - 1
+        points = np.column_stack([np.arcsinh(np.array(curve.violations) / least), curve.regrets])
         axes.plot(*points.T, color=color, linewidth=1.2, alpha=0.6, zorder=3 + i)
         for k, place in enumerate(points):
-            rings = ((13, color), (9.5, palette.paper)) if k == curve.default else ()
+            usual, note = k == curve.default, curve.note(k)
+            rings = ((13, color), (9.5, palette.paper)) if usual else ()
             for width, shade in (*rings, (6, color)):
                 draw_dot(axes, place, width, shade, 3 + i)
+            if curve.notes:
+                text = note if usual or not k else note.split()[-1]
+                label = PointLabel(place, text, color, "bold" if usual else "normal")
+                labels.append((not usual, k not in (0, last), label))
+            ends = f"{number(curve.regrets[k])}, violation {number(curve.violations[k])}"
+            named = ", ".join(filter(None, (curve.label, note)))
+            dots.append((place, f"line-{curve.hue}", f"{named}: {what} {ends}"))
     axes.margins(x=0.06, y=0.12)
     dress(axes, palette)
     right = axes.get_xlim()[1]
@@ -482,24 +482,15 @@ def draw_frontiers(
     axes.set_xticks([math.asinh(tick / least) for tick in ticks], [f"{tick:g}" for tick in ticks])
     axes.set_xlabel("mean violation per round", color=palette.ink, labelpad=3)
     axes.set_ylabel(upward, color=palette.ink, labelpad=4)
-    labels = []
-    for curve, points in zip(curves, places, strict=True):
-        for i, note in enumerate(map(curve.note, range(len(curve.notes)))):
-            usual, end = i == curve.default, i in (0, len(curve.notes) - 1)
-            text = note if usual or not i else note.split()[-1]
-            weight, color = "bold" if usual else "normal", palette.line[curve.hue]
-            labels.append((not usual, not end, PointLabel(points[i], text, color, weight)))
     labels.sort(key=lambda label: label[:2])  # the defaults and the ends first
-    everywhere = np.concatenate([*places, np.zeros((0, 2))])
-    write_labels(axes, [label for *_, label in labels], everywhere)
-    what = upward.removeprefix("mean ").removesuffix(" per round")
-    dots = []
-    for curve, points in zip(curves, places, strict=True):
-        for i, (x, y) in enumerate(pixels(axes, points).tolist()):
-            named = f"{curve.label}, {curve.note(i)}" if curve.note(i) else curve.label
-            ends = f"{number(curve.regrets[i])}, violation {number(curve.violations[i])}"
-            dots.append([x, y, f"line-{curve.hue}", f"{named}: {what} {ends}"])
-    return {"dots": dots}
+    write_labels(axes, [label for *_, label in labels], [place for place, *_ in dots])
+    return dots_at(axes, dots)
+
+
+def dots_at(axes: Any, dots: Sequence[tuple[Floats, str, str]]) -> dict[str, Any]:
+    """The data of the tooltip of points with their colours and texts."""
+    places = pixels(axes, [place for place, *_ in dots]).tolist()
+    return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(places, dots, strict=True)]}
 
 
 def draw_dot(axes: Any, place: Floats, width: float, color: str, zorder: float) -> None:
@@ -534,20 +525,15 @@ class PointLabel(NamedTuple):
     weight: str = "normal"
 
 
-_NOWHERE: Floats = np.zeros((0, 2))
-
-
-def write_labels(
-    axes: Any, labels: Sequence[PointLabel], dots: Floats, lines: Floats = _NOWHERE
-) -> int:
+def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Any, lines: Any = ()) -> int:
     """Write labels beside their points, over no dot and no other label, each in the nearest free
     place that covers the fewest of the points of `lines`; those that have none are left out.
     Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
     spots = pixels(axes, [label.point for label in labels]) / unit
-    dots, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
-    taken, lines = np.hstack([dots - 5.0, dots + 5.0]), pixels(axes, lines) / unit
+    around, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
+    taken, lines = np.hstack([around - 5.0, around + 5.0]), pixels(axes, lines) / unit
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])

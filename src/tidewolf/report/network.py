@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 NodePlaces: TypeAlias = Mapping[str, tuple[float, float]]
 NOWHERE: NodePlaces = MappingProxyType({})
+# Of a larger network only those links are drawn that carry most.
 LINKS = 240
-"""Of a larger network only those links are drawn that carry most."""
 STEPS = 200
+# With more nodes, names appear at the pointer alone.
 NAMED = 30
-"""With more nodes, names appear at the pointer alone."""
+# How many paths, and how many of the fullest links, are listed.
 PATHS, FULLEST = 12, 8
-"""How many paths, and how many of the fullest links, are listed."""
+# A load below this share of the largest counts as none; a path below this share is not listed.
 NEGLIGIBLE = 0.005
-"""A load below this share of the largest counts as none; a path below this share is not listed."""
 
 
 class Link(NamedTuple):
@@ -50,8 +50,8 @@ class Link(NamedTuple):
     name: str
     load: float
     capacity: float | None = None
+    # Mean utilisation; None if the link has no capacity.
     used: float | None = None
-    """mean utilisation; None if the link has no capacity"""
     worst: float | None = None
     when: str = ""
     cut: str = ""
@@ -60,11 +60,9 @@ class Link(NamedTuple):
     def words(self) -> str:
         if self.cut:
             return f"{self.name}: not used, for it {self.cut}"
-        words = f"{self.name}: mean load {number(self.load)}"
-        if self.used is None:
-            return words
+        used = "" if self.used is None else f" of {number(self.capacity)}, {_used(self.used)} used"
         worst = "" if self.worst is None else f"; at most {_used(self.worst)}, {self.when}"
-        return f"{words} of {number(self.capacity)}, {_used(self.used)} used{worst}"
+        return f"{self.name}: mean load {number(self.load)}{used}{worst}"
 
 
 def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
@@ -81,19 +79,19 @@ def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
         )
         pairs = [(at[tail], at[head]) for tail, head in net.links]
         return tuple(map(str, net.nodes)), sources, targets, pairs, net.link_names
-    graph: Any = K.network if isinstance(K, CapacitatedFlow) else K
-    ends: Any
+    graph, ends = K, list[Any]()
     if isinstance(K, FlowPolytope):
-        ends = [int(K.source)], [int(K.target)]
+        ends = [{int(K.source)}, {int(K.target)}]
     elif isinstance(K, MultiFlow):
-        ends = K.sources.tolist(), K.targets.tolist()
+        ends = [set(K.sources.tolist()), set(K.targets.tolist())]
     elif isinstance(K, CapacitatedFlow):
-        ends = (np.flatnonzero(sign * graph.supply > 0).tolist() for sign in (1, -1))
+        graph = K.network
+        ends = [set(np.flatnonzero(sign * graph.supply > 0).tolist()) for sign in (1, -1)]
     else:
         return None
     nodes = tuple(map(str, graph.nodes))
     pairs = list(zip(graph.tails.tolist(), graph.heads.tolist(), strict=True))
-    return nodes, *map(set, ends), pairs, [f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs]
+    return nodes, *ends, pairs, [f"{nodes[tail]} > {nodes[head]}" for tail, head in pairs]
 
 
 def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, ...] | None:
@@ -184,7 +182,7 @@ def networks_of(
     known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
     if not known:
         return []
-    names, sources, targets, first = known[0][1]
+    (_, (names, sources, targets, first)), *_ = known
     loads = np.max([[abs(link.load) for link in its[-1]] for _, its in known], axis=0)
     drawn = np.arange(len(loads))
     if len(loads) > LINKS:
@@ -201,11 +199,9 @@ def networks_of(
         size = (860.0, min(max(180.0, 90.0 + 24.0 * len(nodes)), 600.0))
         places = node_places(len(nodes), ends, begin, stop)
         places = np.array([90.0, 30.0]) + places * (np.array(size) - [180.0, 60.0])
-    found = []
+    found, both = [], frozenset((*begin, *stop))
     for each, (*_, its) in known:
-        moved = zip(drawn, ends, strict=True)
-        links = [its[e]._replace(tail=i, head=j) for e, (i, j) in moved]
-        both = frozenset((*begin, *stop))
+        links = [its[e]._replace(tail=i, head=j) for e, (i, j) in zip(drawn, ends, strict=True)]
         found.append((each, DrawnNetwork(called, both, links, places, size, most)))
     return found
 
@@ -245,16 +241,17 @@ def node_places(
         pull = 1.0 / (apart * np.maximum(now, 1e-9))
         places = inverse @ (pull.sum(axis=1)[:, None] * places - pull @ places)
     places -= places.mean(axis=0)
-    way = np.zeros(2)
-    if sources and targets:
-        way = places[list(targets)].mean(axis=0) - places[list(sources)].mean(axis=0)
-    if np.hypot(*way) < 0.1:  # flow leads many ways at once: the longest axis lies across
+    sides = [places[list(side or [0])].mean(axis=0) for side in (sources, targets)]
+    way = sides[1] - sides[0]
+    if not sources or not targets or np.hypot(*way) < 0.1:
+        # flow leads many ways at once: the longest axis lies across
         way = np.linalg.eigh(places.T @ places)[1][:, -1]
         way = way * (np.sign(way[np.abs(way).argmax()]) or 1.0)
     cosine, sine = way / max(float(np.hypot(*way)), 1e-12)
     places = places @ np.array([[cosine, -sine], [sine, cosine]])
-    low, span = places.min(axis=0), np.ptp(places, axis=0)
-    return np.where(span > 1e-6, (places - low) / np.where(span > 1e-6, span, 1.0), 0.5)
+    span = np.ptp(places, axis=0)
+    wide = span > 1e-6
+    return np.where(wide, (places - places.min(axis=0)) / np.where(wide, span, 1.0), 0.5)
 
 
 def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dict[str, Any]:
@@ -264,8 +261,7 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
     axes.set_ylim(drawn.size[1], 0.0)
     axes.set_axis_off()
     pairs = {(link.tail, link.head) for link in drawn.links}
-    seen: Counter[tuple[int, int]] = Counter()
-    dots = []
+    seen, dots = Counter[tuple[int, int]](), list[tuple[Floats, str, str]]()
     for link in sorted(drawn.links, key=lambda link: abs(link.load)):
         begin, end = drawn.places[link.tail], drawn.places[link.head]
         bend = 0.12 * ((link.head, link.tail) in pairs) + 0.15 * seen[link.tail, link.head]
@@ -276,8 +272,8 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
             used = link.used or 0.0
             level = LEVELS if used > 1.0 + 1e-9 else min(LEVELS - 1, int(LEVELS * max(0.0, used)))
         idle = share < NEGLIGIBLE
-        unlimited = drawn.limited and link.used is None
-        color = palette.ink if idle or unlimited else palette.use[level]
+        colored = not idle and (link.used is not None or not drawn.limited)
+        color = palette.use[level] if colored else palette.ink
         way, dashes = f"arc3,rad={bend}", (0, (3, 4)) if link.cut else "solid"
         strength, width = (0.25, 1.4) if idle else (1.0, 1.6 + 4.0 * share)
         look = {"color": color, "alpha": strength, "linewidth": width, "linestyle": dashes}
@@ -298,8 +294,7 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         tails, heads = drawn.places[np.array([link[:2] for link in drawn.links]).T]
         lines = tails + np.linspace(0.0, 1.0, 60)[:, None, None] * (heads - tails)
         charts.write_labels(axes, labels, drawn.places, lines.reshape(-1, 2))
-    at = charts.pixels(axes, [place for place, _, _ in dots]).tolist()
-    return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(at, dots, strict=True)]}
+    return charts.dots_at(axes, dots)
 
 
 def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
@@ -324,9 +319,8 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
 
 
 def _used(share: float) -> str:
-    if not np.isfinite(share):
-        return "without any capacity"
-    return f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
+    used = f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
+    return used if np.isfinite(share) else "without any capacity"
 
 
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
@@ -344,14 +338,13 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
         for link in links[:most]
     ]
     titles = ("link", "mean used", "worst", "when", "mean load", "mean capacity")
-    if not drawn.limited:
-        return table(name, titles[:5:4], [row[:5:4] for row in rows])
-    return table(name, titles, rows)
+    shown = slice(None) if drawn.limited else slice(0, 5, 4)  # the link and its load
+    return table(name, titles[shown], [row[shown] for row in rows])
 
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
-    from tidewolf.networks.routes import routes_of
+    from tidewolf.networks.network import routes_of
 
     trajectory = each.run.trajectory
     assert trajectory is not None

@@ -18,29 +18,22 @@ from html import escape
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 import numpy as np
 
-from tidewolf.core import checkpoint, feedback
+from tidewolf.core import batch, checkpoint, feedback, piecewise
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
-from tidewolf.evaluation.formatting import Presenter, bound_text, interval, number, percent
+from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
 from tidewolf.report import charts, rendering
-from tidewolf.report.charts import Chart, Clock, clock_of, figure, picture, saved
-from tidewolf.report.network import (
-    NOWHERE,
-    NodePlaces,
-    network_chart,
-    networks_context,
-    networks_of,
-)
+from tidewolf.report import network as networks
+from tidewolf.report.charts import Chart, Clock, PlotLine, clock_of, figure, picture
 from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
+from tidewolf.sets.base import Polyhedral
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals
-    from tidewolf.evaluation.metrics import Experts
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
 
@@ -49,22 +42,8 @@ DECISION_FILES = tuple(
     for name in ("decisions", "paths", "limits")
     for ending in ("csv", "parquet")
 )
-_WORDS = {
-    "regret": "The total loss minus that of the best fixed point that is feasible in every round; "
-    "an interval if that point is known between two bounds.",
-    "regret, kept rounds": "The total loss minus that of the best fixed point that is feasible in "
-    "the rounds that can be kept together; no point is feasible in all.",
-    "violation": "By how much constraints were violated, added up; slack never makes up for it.",
-    "measured bound": "The most that theory allows this very run, given what it measured.",
-    "churn": "Half of what all entries of the decision changed by from one round to the next.",
-    "p99": "99 % of the rounds are at most that.",
-    "largest infeasibility": "The farthest that a played point ever was outside the hard set.",
-    "certificate": "Holds if every played point is in the set, every oracle call is counted, and "
-    "both totals are within what theory allows.",
-    "guaranteed": "What was guaranteed was known before the first round.",
-}
+# Of more runs, only the first have weights, networks and decisions over time.
 MAX_RUNS = 6
-"""Of more runs, only the first have weights, networks and decisions over time."""
 _TABLE_ROWS = 10
 
 
@@ -76,10 +55,9 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     `rewrite` makes the page again; each is written whole or not at all. Without `decisions` the
     page links to the decision files beside it.
     """
-    folder = Path(path).parent
-    beside = [file.name for form in DECISION_FILES for file in sorted(folder.glob(form))]
-    about.setdefault("decisions", beside)
-    record = _record(runs, **about)
+    forms = (sorted(Path(path).parent.glob(form)) for form in DECISION_FILES)
+    beside = [file.name for files in forms for file in files]
+    record = _record(runs, **{"decisions": beside, **about})
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
     checkpoint.write(path, rendering.document("run", record).encode())
 
@@ -93,8 +71,8 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     try:
         record = json.loads(file.read_bytes())
         if record["format"] != rendering.PAGE_FORMAT:
-            found = f"{file} has format {record['format']}, not {rendering.PAGE_FORMAT}"
-            raise OtherSettings(f"{found}. {again}")
+            expected = f"Expected format {rendering.PAGE_FORMAT} of {file}, not {record['format']}"
+            raise OtherSettings(f"{expected}. {again}")
         text = rendering.document("run", {**record, "written": rendering.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
@@ -120,7 +98,7 @@ def _record(
     experiment: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
     network: Network | None = None,
-    node_places: NodePlaces = NOWHERE,
+    node_places: networks.NodePlaces = networks.NOWHERE,
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -134,24 +112,29 @@ def _record(
     rendering.require_extras()
     styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
     labels, shown = [style.label for style in styles], shown_runs(runs, entries)
-    when = [clock.span(0, clock.rounds)] if clock.times is not None else []
+    drawn, details = {chart.name: chart for chart in totals_charts(runs)}, results_table(runs)
+    # losses lie on top of each other and calls are straight lines: the regret says more
+    told = drawn.keys() - {"oracle calls", "loss" if "regret" in drawn else ""}
     beside = () if network is None else network.notes  # these stand beside the network
     context = {
         "format": rendering.PAGE_FORMAT,
         "versions": checkpoint.writer(),
         "title": rendering.title_of(name),
         "about": about,
-        "facts": [f"{runs[0].rounds:,} rounds", *when, f"seed {seed}"],
+        "facts": [
+            f"{runs[0].rounds:,} rounds",
+            *([clock.span(0, clock.rounds)] if clock.times is not None else []),
+            f"seed {seed}",
+        ],
         "files": _files(decisions, network),
         "verdict": metrics.verdict(runs, labels),
-        "results": results_table(runs, details=False),
-        "details": results_table(runs),
-        "read": _read(runs),
+        "results": headline(details),
+        "details": details,
         "warnings": metrics.hindsight_sentences(runs),
-        "figures": [figure(chart) for chart in _telling(totals_charts(runs))],
+        "figures": [figure(chart) for name, chart in drawn.items() if name in told],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
-        "networks": networks_context(shown, clock, network, node_places),
+        "networks": networks.networks_context(shown, clock, network, node_places),
         "maps": maps_context(runs, shown, clock),
         "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
@@ -190,43 +173,34 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
     entries = "one column for each entry of the decision"
     if network is not None:
         entries = "the share of its demand that every link or tunnel carries, a column each"
-    broken = "every constraint that was violated, when, and by how much"
-    paths = "the paths in use, with their shares"
-    found = []
-    for kind, about in (("decisions", entries), ("paths", paths), ("limits", broken)):
-        linked = [{"name": n, "address": quote(n)} for n in names if n.startswith(kind)]
-        found += [{"about": about, "files": linked}] if linked else []
-    return found
+    kinds = {
+        "decisions": entries,
+        "paths": "the paths in use, with their shares",
+        "limits": "every constraint that was violated, when, and by how much",
+    }
+    every = ((about, [n for n in names if n.startswith(kind)]) for kind, about in kinds.items())
+    return [{"about": about, "names": found} for about, found in every if found]
 
 
-def _telling(charts: Sequence[Chart]) -> list[Chart]:
-    """Regret in place of losses, which lie on top of each other; no straight lines of calls."""
-    names = {chart.name for chart in charts}
-    left_out = {"oracle calls", "loss"} if "regret" in names else {"oracle calls"}
-    return [chart for chart in charts if chart.name not in left_out]
-
-
-def results_table(runs: Sequence[Run], *, details: bool = True) -> Table:
-    shown, rows = metrics.table_metrics(runs), []
-    words = {True: "holds", False: "fails", None: "undecided"}
+def results_table(runs: Sequence[Run]) -> Table:
+    shown, words = metrics.table_metrics(runs), {True: "holds", False: "fails", None: "undecided"}
+    rows = []
     for run, style in _styled(runs):
-        proved = f"certificate {words[run.certificate.holds]}"
-        about = (f"sees {feedback.SEES[run.learner.needs]}", proved) if details else ()
-        name = Cell(style.label, about, style)
-        more = (tuple(metric.details(run)) if details else () for metric in shown)
-        cell = (metric.cell if details else metric.narrow_cell for metric in shown)
-        numbers = (Cell(make(run), each) for make, each in zip(cell, more, strict=True))
-        rows.append([name, *numbers])
+        certificate = f"certificate {words[run.certificate.holds]}"
+        about = f"sees {feedback.SEES[run.learner.needs]}", certificate
+        numbers = (Cell(metric.cell(run), tuple(metric.details(run))) for metric in shown)
+        rows.append([Cell(style.label, about, style), *numbers])
     titles = ["learner", *(metric.title for metric in shown)]
     return table("Results", titles, rows, stacked=True, kind="results")
 
 
-def _read(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """What the words of the headline mean; a table has one of two regrets, or none."""
-    missing = {"regret", "regret, kept rounds"} - {
-        each.title for each in metrics.table_metrics(runs)
-    }
-    return [(name, words) for name, words in _WORDS.items() if name not in missing]
+def headline(details: Table) -> Table:
+    """The same table without errors and smaller lines."""
+    rows = [
+        [Cell(cell.text.partition(" \u00b1")[0], style=cell.style) for cell in row]
+        for row in details.groups[0].rows
+    ]
+    return details._replace(groups=[Rows(rows)])
 
 
 def learner_notes(
@@ -254,35 +228,32 @@ def write_figures(
     *,
     entries: Sequence[str] = (),
     network: Network | None = None,
-    node_places: NodePlaces = NOWHERE,
+    node_places: networks.NodePlaces = networks.NOWHERE,
 ) -> list[Path]:
     """Every chart of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
     point, `network` is what the set was made from, `node_places` where its nodes are. Returns the
     files.
     """
     folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
-    shown = shown_runs(runs, entries)
-    trusted = (trust_chart(run, style.label) for run, style in _styled(runs))
-    charts = [
+    shown, written = shown_runs(runs, entries), list[Path]()
+    folder.mkdir(parents=True, exist_ok=True)
+    for chart in (
         *totals_charts(runs),
-        *filter(None, trusted),
+        *filter(None, (trust_chart(run, style.label) for run, style in _styled(runs))),
         *heat_charts(shown, clock),
         *(
-            network_chart(drawn, each.style)
-            for each, drawn in networks_of(shown, clock, network, node_places)
+            networks.network_chart(drawn, each.style)
+            for each, drawn in networks.networks_of(shown, clock, network, node_places)
         ),
-    ]
-    folder.mkdir(parents=True, exist_ok=True)
-    written_files = []
-    for chart in charts:
+    ):
         name = "-".join("".join(c if c.isalnum() else " " for c in chart.name).split())
         for ending in ("png", "svg"):
-            written_files.append(folder / f"{name}.{ending}")
-            checkpoint.write(written_files[-1], saved(picture([chart]), ending))
-    return written_files
+            written.append(folder / f"{name}.{ending}")
+            checkpoint.write(written[-1], charts.saved(picture([chart]), ending))
+    return written
 
 
-def plot_run(run: Run) -> Any:
+def plot(run: Run) -> Any:
     """Loss, regret (if it is known), violation and calls of a run as they add up, and the weights
     of its experts if it mixes any.
     """
@@ -295,19 +266,21 @@ def _run_charts(run: Run) -> list[Chart]:
     return [*totals_charts([run]), *filter(None, [trust_chart(run)])]
 
 
-def run_html(run: Run) -> str:
+def html(run: Run) -> str:
     """What a notebook shows of a run: the table, charts if matplotlib is installed, and notes; what
     it prints if jinja2 is not installed.
     """
     if not rendering.installed("jinja2"):
         return f"<pre>{escape(str(run))}</pre>"
-    drawn = _run_charts(run) if rendering.installed("matplotlib") else []
     notes = learner_notes([run], rendering.learner_labels([run]))
     return rendering.render(
         "notebook_run",
         style=rendering.notebook_style(),
         results=results_table([run]),
-        figures=[figure(chart, tables=False) for chart in drawn],
+        figures=[
+            figure(chart, tables=False)
+            for chart in (_run_charts(run) if rendering.installed("matplotlib") else ())
+        ],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
         said=[*metrics.hindsight_sentences([run]), *(note for _, note in notes)],
@@ -317,29 +290,48 @@ def run_html(run: Run) -> str:
 # --- what adds up over the rounds -----------------------------------------------------------------
 
 
+_TOTALS = {
+    "loss": "what the decisions cost",
+    "regret": "loss beyond the best fixed point",
+    "violation": "by how much constraints were violated",
+    "oracle calls": "linear minimisations over the set",
+}
+
+
+def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
+    """What adds up over the rounds of a run, with bounds that say something."""
+    found, regrets = run.certificate, run.regret_curve()
+    regret, violation = (
+        total.bound if informative(total.size, total.bound) else None
+        for total in (found.regret, found.violation)
+    )
+    lines = {"loss": PlotLine(np.cumsum(run.losses), style=style)}
+    if regrets is not None:
+        lines["regret"] = PlotLine(regrets, run.regret, regret, style)
+    sums = {f"{name} above the plan": one.spend for name, one in run.budgets.items()}
+    return {
+        **lines,
+        "violation": PlotLine(np.cumsum(run.violations), None, violation, style),
+        "oracle calls": PlotLine(np.cumsum(run.calls, dtype=np.float64), style=style),
+        **{name: PlotLine(np.cumsum(spend), style=style) for name, spend in sums.items()},
+    }
+
+
 def totals_charts(runs: Sequence[Run]) -> list[Chart]:
     """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
-    clock, styles = clock_of(runs[0].stream, runs[0].rounds), run_styles(runs)
-    every = zip(*map(metrics.run_totals, runs), strict=True)
-    known = [each for each in every if all(total.totals is not None for total in each)]
-    return [_totals_chart(each, styles, clock) for each in known]
+    clock = clock_of(runs[0].stream, runs[0].rounds)
+    every = [_totals(*each) for each in _styled(runs)]
+    known = (name for name in every[0] if all(name in lines for lines in every))
+    return [_totals_chart(name, [lines[name] for lines in every], clock) for name in known]
 
 
-def _totals_chart(
-    every: Sequence[metrics.RunTotal], styles: Sequence[RunStyle], clock: Clock
-) -> Chart:
-    lines = [
-        charts.PlotLine(total.totals, total.bracket, total.bound, style)
-        for total, style in zip(every, styles, strict=True)
-        if total.totals is not None
-    ]
-    zero = every[0].name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
-    last = [interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines]
+def _totals_chart(name: str, lines: Sequence[PlotLine], clock: Clock) -> Chart:
+    zero = name != "regret" and all(float(line.values.min()) >= 0.0 for line in lines)
+    last = (interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines)
     ends = (end.partition(" \u00b1")[0] for end in last)
-    legend = [line.style._replace(value=end) for line, end in zip(lines, ends, strict=True)]
-    rounds = len(lines[0].values)
+    rounds, title = len(lines[0].values), f"Cumulative {name}"
     at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
     rows = [
         (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
@@ -347,47 +339,13 @@ def _totals_chart(
     ]
     titles = ("round" if clock.times is None else "time", *(line.style.label for line in lines))
     near = any(line.bound is not None and charts.in_reach(lines, line.bound) for line in lines)
-    title = every[0].title
-    return Chart(
-        every[0].name,
-        title,
-        f"{every[0].about}{'; dotted: the measured bound' * near}",
-        partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
-        legend,
-        table(title, titles, rows),
-    )
-
-
-def frontier_chart(
-    name: str,
-    title: str,
-    about: str,
-    curves: Sequence[charts.Curve],
-    upward: str = "mean regret per round",
-) -> Chart:
-    rows: list[tuple[Cell | str, ...]] = [
-        (
-            Cell(curve.label, (curve.note(i),) if curve.note(i) else ()),
-            number(curve.regrets[i]),
-            number(curve.violations[i]),
-        )
-        for curve in curves
-        for i in range(len(curve.regrets))
-    ]
-    counts = [f"{len(each.regrets)} setting{'s' * (len(each.regrets) != 1)}" for each in curves]
-    named = zip(curves, counts, strict=True)
-    legend = [RunStyle(curve.label, curve.hue, value=count) for curve, count in named]
-    titles = ("learner", upward, "mean violation per round")
     return Chart(
         name,
         title,
-        about,
-        partial(charts.draw_frontiers, curves=curves, upward=upward),
-        legend,
-        table(title, titles, rows) if rows else None,
-        (860, 430),
-        (62, 46, 14, 14),
-        wide=True,
+        _TOTALS.get(name, "net spend of a budget") + "; dotted: the measured bound" * near,
+        partial(charts.draw_lines, lines=lines, clock=clock, from_zero=zero),
+        [line.style._replace(value=end) for line, end in zip(lines, ends, strict=True)],
+        table(title, titles, rows),
     )
 
 
@@ -395,12 +353,6 @@ def frontier_chart(
 
 PARTS = 160
 _REST = 5
-TRUST_READ = (
-    "The decision is a weighted mean of the experts' points. Lost at most: what the run lost to an "
-    "expert at most, in loss plus violation at the run's weights, in units of the loss; below 0 "
-    "the run was better in that sum. Loss and violation are what the expert alone would have had, "
-    "per round."
-)
 
 
 def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
@@ -429,37 +381,31 @@ def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
 
 
 def trust_chart(run: Run, label: str = "") -> Chart | None:
-    trust = trust_of(run)
-    if trust is None:
+    if (trust := trust_of(run)) is None:
         return None
     (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
-    texts, title = map(metrics.weight_text, means.tolist()), "Expert weights"
+    texts, hues = map(metrics.weight_text, means.tolist()), [style.hue for style in styles]
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
-    hues = [style.hue for style in styles]
     return Chart(
         f"trust of {label}",
-        f"{title} of {label}" if label else title,
+        f"Expert weights of {label}" if label else "Expert weights",
         "weights in %, round by round; beneath, on average",
         partial(charts.draw_areas, edges=edges, shares=100.0 * shares, hues=hues, clock=clock),
         legend[::-1],  # the top area first, as it is drawn
     )
 
 
-def experts_table(experts: Experts) -> Table:
+def experts_table(experts: metrics.Experts) -> Table:
     columns = experts.columns()
     rows = [(each.name, *(column.cell(each) for column in columns)) for each in experts.by_trust]
     return table("Experts", ("expert", *(column.title for column in columns)), rows)
 
 
-def trust_context(runs: Sequence[Run]) -> dict[str, Any] | None:
-    """A chart and a table for each of the first runs with experts; None if none has any."""
-    drawn = [(trust_chart(run, style.label), run) for run, style in _styled(runs)]
-    shown = [
-        {"figure": figure(chart), "table": experts_table(run.experts)}
-        for chart, run in drawn
-        if chart is not None
-    ]
-    return {"read": TRUST_READ, "runs": shown[:MAX_RUNS]} if shown else None
+def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """A chart and a table for each of the first runs with experts."""
+    drawn = ((trust_chart(run, style.label), run) for run, style in _styled(runs))
+    shown = [(chart, run) for chart, run in drawn if chart is not None][:MAX_RUNS]
+    return [{"figure": figure(chart), "table": experts_table(run.experts)} for chart, run in shown]
 
 
 # --- the decision over time -----------------------------------------------------------------------
@@ -481,8 +427,7 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    every = tracking.entry_names(kept[0][1].learner.K, entries)
-    names = [every[i] for i in largest]
+    names = np.array(tracking.entry_names(kept[0][1].learner.K, entries))[largest].tolist()
     return [
         charts.ShownRun(style, run, names, mean[largest], each.edges)
         for (style, run, each), mean in zip(kept, means, strict=True)
@@ -494,57 +439,49 @@ def heat_charts(shown: Sequence[charts.ShownRun], clock: Clock) -> list[Chart]:
     entries are shares.
     """
     most = max((float(np.abs(each.values).max()) for each in shown), default=0.0) or 1.0
-    scale = 1.0 if 0.5 < most <= 1.0 + 1e-9 else most
-    found = []
+    scale, found = 1.0 if 0.5 < most <= 1.0 + 1e-9 else most, []
     for heat in shown:
-        style = heat.style
-        aside = (
-            max(charts.text_width(charts.shortened(name)) for name in heat.entries) * 11.0 / 12.0
-            + 10.0
-        )
-        legend = [
-            RunStyle(number(share * scale), style.hue, strength=max(share, 0.05))
-            for share in (0.0, 0.5, 1.0)
-        ]
+        style, entries, values = heat.style, heat.entries, heat.values
+        widths = [charts.text_width(charts.shortened(name)) for name in entries]
+        aside = max(widths) * 11.0 / 12.0 + 10.0
         rows = [
             (entry, *(number(float(x)) for x in (row.mean(), row.min(), row.max(), row[-1])))
-            for entry, row in zip(heat.entries, heat.values, strict=True)
+            for entry, row in zip(entries, values, strict=True)
         ]
-        found.append(
-            Chart(
-                f"points of {style.label}",
-                f"The decision of {style.label}",
-                "what is negative is grey" if (heat.values < 0.0).any() else "",
-                partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
-                legend,
-                table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
-                (420.0 + aside, 60.0 + 16.0 * len(rows)),
-                (aside, 49.0, 12.0, 8.0),
-            )
+        chart = Chart(
+            f"points of {style.label}",
+            f"The decision of {style.label}",
+            "what is negative is grey" if (values < 0.0).any() else "",
+            partial(charts.draw_heat, shown=heat, scale=scale, clock=clock),
+            [
+                RunStyle(number(share * scale), style.hue, strength=max(share, 0.05))
+                for share in (0.0, 0.5, 1.0)
+            ],
+            table(style.label, ("entry", "mean", "least", "largest", "last"), rows),
+            (420.0 + aside, 60.0 + 16.0 * len(rows)),
+            (aside, 49.0, 12.0, 8.0),
         )
+        found.append(chart)
     return found
 
 
 def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: Clock) -> Any:
     if not shown:
         return None
-    trajectory, entries = shown[0].run.trajectory, len(shown[0].entries)
-    every = math.prod(trajectory.means.shape[1:]) if trajectory is not None else entries
-    kept = "every entry"
-    if every > entries:
-        kept = f"the {entries} largest of {every:,} entries, the same for every learner"
-    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." if len(runs) > MAX_RUNS else ""
+    every, entries = math.prod(runs[0].learner.K.shape), len(shown[0].entries)
+    kept = f"the {entries} largest of {every:,} entries, the same for every learner"
+    left = f" The first {MAX_RUNS} of {len(runs)} runs are shown." * (len(runs) > MAX_RUNS)
+    which = kept if every > entries else "every entry"
     return {
-        "about": f"A row for each entry ({kept}), time from left to right.{left}",
+        "about": f"A row for each entry ({which}), time from left to right.{left}",
         "figures": [figure(chart) for chart in heat_charts(shown, clock)],
     }
 
 
 # --- limits that were broken ----------------------------------------------------------------------
 
+# Of more constraints that were violated, those violated most are shown.
 LIMITS = 10
-"""Of more constraints that were violated, those violated most are shown."""
-_LIMITS = "By how much each constraint was violated, added up over the rounds, and in which rounds."
 _MOST_ALONE = "The headline counts the largest violation of each round, so it may be less."
 _VOLUMES = "Violations are in shares of all that is sent, volumes in the unit of the capacities."
 
@@ -553,40 +490,38 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     """A table of what was violated, run by run, and sentences about runs that violated nothing;
     None if there are no constraints.
     """
-    from tidewolf.core.batch import Unlimited
-
-    if not runs[0].rounds or isinstance(runs[0].stream.constraints, Unlimited):
+    if not runs[0].rounds or isinstance(runs[0].stream.constraints, batch.Unlimited):
         return None
     clock = clock_of(runs[0].stream, runs[0].rounds)
     found = [(style, metrics.broken_limits(run), run) for run, style in _styled(runs)]
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
-    titles = ["constraint", "in all", "rounds", "at worst", "when it was worst", "first, last"]
+
+    def size(x: float) -> Cell:
+        return Cell(number(x), () if network is None else (f"volume {number(x * network.unit)}",))
+
+    def row(one: metrics.BrokenLimit) -> list[Cell]:
+        rounds, worst, when, first, last = one.breach
+        some = Cell(f"{rounds:,}", (percent(rounds / clock.rounds),))
+        times = clock.when(when), clock.span(first, last + 1)
+        allowed = [bound_text(one.total, one.bound)] * bounded
+        return cells((one.name, size(one.total), some, size(worst), *times, *allowed))
+
     groups = []
     for style, broken, run in found:
         count = 1 if run.each_violation is None else len(run.each_violation)
-        more = f", the worst {LIMITS} are shown" if len(broken) > LIMITS else ""
-        lines = (f"{len(broken)} of {count:,} constraints violated{more}",) if count > 1 else ()
-        rows = []
-        for one in broken[:LIMITS]:
-            sizes = [
-                Cell(number(x), () if network is None else (f"volume {number(x * network.unit)}",))
-                for x in (one.total, one.breach.worst)
-            ]
-            rounds = Cell(f"{one.breach.rounds:,}", (percent(one.breach.rounds / clock.rounds),))
-            span = clock.span(one.breach.first, one.breach.last + 1)
-            when = clock.when(one.breach.worst_round)
-            row: list[Cell | str] = [one.name, sizes[0], rounds, sizes[1], when, span]
-            rows.append(cells([*row, *[bound_text(one.total, one.bound)] * bounded]))
-        groups += [Rows(rows, Cell(style.label, lines, style))] if rows else []
-    kept = [style.label for style, broken, _ in found if not broken]
+        more = f", the worst {LIMITS} are shown" * (len(broken) > LIMITS)
+        lines = (f"{len(broken)} of {count:,} constraints violated{more}",) * (count > 1)
+        if broken:
+            groups.append(Rows(list(map(row, broken[:LIMITS])), Cell(style.label, lines, style)))
+    kept = ", ".join(style.label for style, broken, _ in found if not broken)
     said = {
         _VOLUMES: network is not None,
-        f"{', '.join(kept)}: no constraint was violated.": bool(kept),
+        f"{kept}: no constraint was violated.": kept,
         _MOST_ALONE: any(len(broken) > 1 for _, broken, _ in found),
     }
+    titles = ("constraint", "in all", "rounds", "at worst", "when it was worst", "first, last")
     shown = Table("Violations", (*titles, *["theory allows"] * bounded), groups, kind="limits")
     return {
-        "read": _LIMITS,
         "sentences": [sentence for sentence, applies in said.items() if applies],
         "table": shown if groups else None,
     }
@@ -594,57 +529,46 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
 
 # --- worst intervals ------------------------------------------------------------------------------
 
+# The shortest intervals are about such a part of the run.
 _SHARES = 8
-"""The shortest intervals are about such a part of the run."""
+# Up to so many numbers, rounds times entries, intervals are computed for a page without them.
 _QUICK = 2_000_000
-"""Up to so many numbers, rounds times entries, intervals are computed for a page without them."""
-_INTERVALS = (
-    "Intervals of rounds, each against the best fixed point for these rounds alone, in a family "
-    "whose lengths double. The bars show the place of the worst ones in the run."
-)
 
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
-    from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
     from tidewolf.evaluation.intervals import shared_intervals
-    from tidewolf.sets.base import Polyhedral
 
     for run in runs:
         K, stream = run.learner.K, run.stream
-        linear = isinstance(stream.losses, LinearTotal) and isinstance(K, Polyhedral)
-        quick = 0 < run.rounds * math.prod(K.shape) <= _QUICK
-        if not (linear and quick and isinstance(stream.constraints, PiecewiseLinear)):
+        linear = isinstance(stream.losses, piecewise.LinearTotal) and isinstance(K, Polyhedral)
+        linear = linear and isinstance(stream.constraints, piecewise.PiecewiseLinear)
+        if not linear or not 0 < run.rounds * math.prod(K.shape) <= _QUICK:
             return []
     return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 
 
 def intervals_context(
     found: Sequence[Intervals], styles: Sequence[RunStyle], clock: Clock
-) -> dict[str, Any] | None:
+) -> Table | None:
     if not found:
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
+
+    def where(each: Interval | None, hue: int) -> Cell:
+        if each is None:
+            return Cell("")
+        bar = (each.start / clock.rounds, each.stop / clock.rounds, hue)
+        return Cell(clock.span(each.start, each.stop), bar=bar)
+
     groups = []
     for run, style in zip(found, styles, strict=True):
-        rounds, rows = run.every[-1].stop, []
-
-        def where(each: Interval | None, hue: int = style.hue, rounds: int = rounds) -> Cell:
-            if each is None:
-                return Cell("")
-            bar = (each.start / rounds, each.stop / rounds, hue)
-            return Cell(clock.span(each.start, each.stop), bar=bar)
-
+        rows = []
         for these, regret, violation in run.worst_by_length():
             most = regret and regret.regret
-            said = Cell(interval(most) if most else "no feasible point")
-            broken = [Cell(number(violation.violation)), where(violation)]
-            length = f"{these[0].length:,}"
-            rows.append([Cell(length), *([said, where(regret)] if regrets else []), *broken])
+            said = Cell(interval(most) if most else "no feasible point"), where(regret, style.hue)
+            broken = Cell(number(violation.violation)), where(violation, style.hue)
+            rows.append([Cell(f"{these[0].length:,}"), *said * regrets, *broken])
         groups.append(Rows(rows, Cell(style.label, style=style)))
-    titles = ("rounds", "worst regret", "where", "worst violation", "where")
-    shown = titles if regrets else (titles[0], *titles[3:])
-    return {"read": _INTERVALS, "table": Table("Worst intervals", shown, groups, kind="worst")}
-
-
-PRESENTER = Presenter(plot_run, run_html)
+    titles = ("rounds", *("worst regret", "where") * regrets, "worst violation", "where")
+    return Table("Worst intervals", titles, groups, kind="worst")

@@ -23,9 +23,9 @@ from tidewolf.core import checkpoint, errors
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
 
-PAGE_FORMAT = 3
+PAGE_FORMAT = 4
+# How many hues the page defines; further ones begin again.
 HUES = 8
-"""How many hues the page defines; further ones begin again."""
 DASHES = ((), (6, 3), (2, 2), (8, 3, 2, 3))
 
 
@@ -89,8 +89,8 @@ class Cell(NamedTuple):
     text: str
     lines: tuple[str, ...] = ()
     style: RunStyle | None = None
+    # An interval of the whole, in shares of it, and its hue.
     bar: tuple[float, float, int] | None = None
-    """an interval of the whole, in shares of it, and its hue"""
 
 
 class Rows(NamedTuple):
@@ -99,8 +99,8 @@ class Rows(NamedTuple):
 
 
 class Table(NamedTuple):
+    # Read out if it cannot be seen.
     name: str
-    """read out if it cannot be seen"""
     titles: tuple[str, ...]
     groups: list[Rows]
     stacked: bool = False
@@ -129,12 +129,14 @@ def installed(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def require_extras() -> None:
-    """Refuse to begin a page if a package that draws or writes it is not installed."""
-    missing = [name for name in ("jinja2", "matplotlib") if not installed(name)]
+def require_extras(what: str = "Pages", *names: str) -> None:
+    """Refuse to begin a page, or a picture, if a package that draws or writes it is missing."""
+    missing = [name for name in names or ("jinja2", "matplotlib") if not installed(name)]
     if missing:
-        needed = f"Pages need {' and '.join(missing)}, not installed here"
-        raise errors.MissingExtra(f'{needed}; type: pip install "tidewolf[app]"')
+        raise errors.MissingExtra(
+            f"{what} need {' and '.join(missing)}, not installed here; type: "
+            'pip install "tidewolf[app]"'
+        )
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:

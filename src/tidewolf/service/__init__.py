@@ -7,18 +7,16 @@ A request is acknowledged once it is on disk. Rounds count from 1, as in request
 one request
     app.py              the checks that every request passes, every resource with its models
     requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457)
-    models.py           bodies and answers, which are the OpenAPI schema
-    sessions.py         all sessions by name: opened at first use, closed when they fail
+    models.py           bodies and answers, which are the OpenAPI schema; what a session is made of,
+                        and how it is operated; compiles what sessions need before their first round
+    sessions.py         all sessions by name: opened at first use, closed when they fail; what
+                        operators do to one: mode, pin, rollback, migrate
     hosted_session.py   one session: which point is played, what it observes, the note of a round
-    operating.py        what operators do to it: mode, pin, rollback, migrate
-    description.py      what a session is made of, and how it is operated
 
 the process
-    server.py           its settings, how it starts and how it ends
+    server.py           how it starts and how it ends
     connections.py      uvicorn's connections, with limits on time, size and number
-    warming.py          compiles what sessions need before their first round
 
 to look at
-    pages.py            HTML
-    metrics.py          Prometheus
+    pages.py            HTML, and metrics for Prometheus
 """

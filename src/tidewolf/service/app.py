@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -41,7 +41,7 @@ from starlette.routing import Match, Route
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
 from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
-from tidewolf.service import description, hosted_session, requests
+from tidewolf.service import hosted_session, pages, requests
 from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
@@ -49,8 +49,6 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-# How the names of threads begin that answer requests.
-POOL = "tidewolf-"
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -103,6 +101,9 @@ class App(FastAPI):
         Whether every request is a line of JSON on stderr.
     """
 
+    # how the names of threads begin that answer requests
+    POOL: ClassVar = "tidewolf-"
+
     def __init__(
         self,
         sessions: Sessions,
@@ -128,8 +129,8 @@ class App(FastAPI):
         self.quotas, self.traffic = quotas or Quotas(), traffic or Traffic()
         self.longest_body, self.body_seconds = longest_body, body_seconds
         self._loopback_only, self._log = loopback_only, log
-        self.quick = ThreadPoolExecutor(THREADS, f"{POOL}quick")
-        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{POOL}slow")
+        self.quick = ThreadPoolExecutor(THREADS, f"{self.POOL}quick")
+        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{self.POOL}slow")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
@@ -167,7 +168,7 @@ class App(FastAPI):
 
     def _no_such(self, scope: Scope) -> Refused:
         """What the router refuses: an address, or a method of an address, that does not exist."""
-        routes = [each for each in self.routes if isinstance(each, Route)]
+        routes = (each for each in self.routes if isinstance(each, Route))
         there = [each for each in routes if each.matches(scope)[0] is not Match.NONE]
         if there:
             allowed = ", ".join(sorted({method for each in there for method in each.methods or ()}))
@@ -175,20 +176,18 @@ class App(FastAPI):
             return Refused(405, detail, allow=allowed)
         last = scope["path"].rpartition("/")[2]
         near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
-        detail = f"There is nothing at this address; /docs lists those that exist.{near}"
-        return Refused(404, detail)
+        return Refused(404, f"There is nothing at this address; /docs lists what exists.{near}")
 
     def _admit(self, scope: Scope) -> bool:
         """The caller is written into the scope; whether the request counts as one in flight."""
         path, traffic = scope["path"], self.traffic
         refused = "host"
         try:
-            names = [name for name, _ in scope["headers"]]
+            headers = dict(scope["headers"])
             for one in (b"authorization", b"host"):
-                if names.count(one) > 1:
+                if [name for name, _ in scope["headers"]].count(one) > 1:
                     words = f"The request has two {one.decode().title()} headers: send one."
                     raise Refused(400, words)
-            headers = dict(scope["headers"])
             self._require_own_site(scope["method"], headers)
             refused = "token"
             scope[CALLER] = caller = self._caller(path, headers)
@@ -211,9 +210,9 @@ class App(FastAPI):
         is_page = _PAGE.fullmatch(path) is not None
         caller = self.tokens.caller(headers.get(b"authorization"), basic=is_page)
         if caller is None:
-            header = 'Basic realm="tidewolf"' if is_page else "Bearer"
-            detail = "A known token is needed: send it as Authorization: Bearer TOKEN."
-            raise Refused(401, detail, www_authenticate=header)
+            how = 'Basic realm="tidewolf"' if is_page else "Bearer"
+            words = "A known token is needed: send it as Authorization: Bearer TOKEN."
+            raise Refused(401, words, www_authenticate=how)
         return caller
 
     def _require_own_site(self, method: str, headers: dict[bytes, bytes]) -> None:
@@ -223,14 +222,13 @@ class App(FastAPI):
         if self._loopback_only and name not in LOOPBACK:
             cure = "start it with --token-file, or --insecure"
             raise Refused(403, f"A server without tokens answers to localhost alone: {cure}.")
-        is_read = method in ("GET", "HEAD", "OPTIONS")
-        if origin is not None and not is_read and origin.partition(b"://")[2] != host:
+        writes = method not in ("GET", "HEAD", "OPTIONS")
+        if writes and origin is not None and origin.partition(b"://")[2] != host:
             raise Refused(403, "A page of another site may not change anything here.")
 
     def _note(self, scope: Scope, method: str, status: int, seconds: float) -> None:
-        method = method if method in METHODS else requests.OTHER
-        route = getattr(scope.get("route"), "path", requests.OTHER)
-        self.traffic.count(route, method, status, seconds)
+        method, other = method if method in METHODS else requests.OTHER, requests.OTHER
+        self.traffic.count(getattr(scope.get("route"), "path", other), method, status, seconds)
         if self._log:
             who = scope[CALLER].who if CALLER in scope else "unknown"
             line = {"at": round(time.time(), 3), "who": who, "method": method}
@@ -270,23 +268,20 @@ class Operation(APIRoute):
         self.app = self._respond
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive)
-        response = await (self.endpoint(call) if self._is_async else self._answer(call))
-        await response(scope, receive, send)
+        answer = self.endpoint if self._is_async else self._answer
+        await (await answer(Call(scope, receive)))(scope, receive, send)
 
     async def _answer(self, call: Call) -> Response:
-        """The response, once what was written is on disk."""
         service, traffic, held = call.service, call.service.traffic, 0
         try:
             work = partial(self.endpoint, call, **self._address(call))
             if self._body is None:
                 reply = await self._in_a_thread(call, work)
             else:
-                longest, seconds = service.longest_body, service.body_seconds
-                source = call.scope, call.receive, traffic, call.caller.who
-                raw = await requests.read_body(*source, longest, seconds)
+                limits = service.longest_body, service.body_seconds
+                raw = await requests.read_body(call, traffic, call.caller.who, *limits)
                 held = len(raw)
-                if more := requests.parsed_size(raw, longest):
+                if more := requests.parsed_size(raw, service.longest_body):
                     traffic.hold(more, held)
                     held += more
                 reply = await self._written(call, work, raw)
@@ -317,12 +312,12 @@ class Operation(APIRoute):
 
         if not self._is_quick or len(raw) > _AT_ONCE:
             return await self._in_a_thread(call, lambda: work(body=read()))
-        body = read()
+        work = partial(work, body=(body := read()))
         lock = call.service.sessions.lock_at_once(call.path_params["name"], body)
         if lock is None:
-            return await self._in_a_thread(call, partial(work, body=body))
+            return await self._in_a_thread(call, work)
         try:
-            return work(body=body)
+            return work()
         finally:
             lock.release()
 
@@ -331,11 +326,12 @@ class Operation(APIRoute):
         params, methods, query = call.path_params, self.methods or set(), call.scope["query_string"]
         found: dict[str, Any] = dict(params)
         if "name" in params:
-            if not m.NAME.fullmatch(params["name"]):
-                status = 422 if "PUT" in methods else 404
-                raise Refused(status, f"The name of a session fits {m.NAME.pattern}.")
-            if not params["name"].startswith(call.caller.prefix):
-                raise UnknownSession(f"There is no session called {params['name']!r}.")
+            name = params["name"]
+            if not m.NAME.fullmatch(name):
+                words = f"The name of a session fits {m.NAME.pattern}."
+                raise Refused(422 if "PUT" in methods else 404, words)
+            if not name.startswith(call.caller.prefix):
+                raise UnknownSession(f"There is no session called {name!r}.")
         if "round" in params:
             if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
                 raise Refused(404, "A round is a whole number, from 1.")
@@ -370,7 +366,7 @@ def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
     """Observe per round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
     if "observations" in call.service.quotas.rates:
-        amount = len(found.observations) if isinstance(found, m.Observations) else 1
+        amount = len(getattr(found, "observations", "1"))
         call.service.quotas.take("observations", call.caller.who, amount)
     return call.service.sessions.observe(name, found)
 
@@ -393,7 +389,7 @@ def get(call: Call, name: Name) -> Reply:
     response_model=m.Session,
     responses={201: {"model": m.Session, "description": "Created."}},
 )
-def put(call: Call, name: Name, body: description.Description) -> Reply:
+def put(call: Call, name: Name, body: m.Description) -> Reply:
     """Create a session, or find it there; another description is refused."""
     sessions, quotas = call.service.sessions, call.service.quotas
     if quotas.sessions is None:
@@ -444,10 +440,8 @@ def explanation(call: Call, name: Name) -> Reply:
 @api.get(f"{ONE}/report", tags=["looking"], response_class=HTMLResponse)
 def report(call: Call, name: Name) -> Reply:
     """Get the session as a page."""
-    from tidewolf.service.pages import session_page
-
     facts = call.service.sessions.look(name, hosted_session.HostedSession.facts)
-    return facts._replace(body=session_page(facts.body))
+    return facts._replace(body=pages.session_page(facts.body))
 
 
 @api.get(f"{ONE}/audit", tags=["looking"], response_model=m.Audit)
@@ -493,19 +487,14 @@ def pin(call: Call, name: Name, body: m.Pin) -> Reply:
 @api.get("/", tags=["server"], response_class=HTMLResponse)
 def overview(call: Call, query: Annotated[m.PageQuery, Query()]) -> Reply:
     """Get all sessions as a page."""
-    from tidewolf.service.pages import sessions_page
-
-    return Reply(200, sessions_page(call.service.sessions, call.caller, query.after))
+    return Reply(200, pages.sessions_page(call.service.sessions, call.caller, query.after))
 
 
 @api.get("/metrics", tags=["server"], response_class=PlainTextResponse)
 def metrics(call: Call) -> Reply:
     """Get metrics for Prometheus."""
-    from tidewolf.service.metrics import exposition
-
     _require_all(call, "Metrics")
-    text = exposition(call.service.sessions, call.service.traffic)
-    return Reply(200, Response(text, media_type="text/plain; version=0.0.4; charset=utf-8"))
+    return Reply(200, pages.exposition(call.service.sessions, call.service.traffic))
 
 
 def _require_all(call: Call, what: str) -> None:
@@ -516,9 +505,7 @@ def _require_all(call: Call, what: str) -> None:
 @_open.get("/docs", tags=["server"], response_class=HTMLResponse)
 async def docs(call: Call) -> Response:
     """Get this description as a page."""
-    from tidewolf.service.pages import render
-
-    return render("docs", title="The service", written="", document=call.app.openapi())
+    return pages.render("docs", title="The service", written="", document=call.app.openapi())
 
 
 @_open.get("/openapi.json", tags=["server"])
@@ -542,9 +529,8 @@ async def readyz(call: Call) -> Response:
         why = service.sessions.store.commits.trouble
         if why and service.tokens:  # callers without a token do not learn where things are stored
             why = "What is written cannot be stored now: / and refused requests give the reason."
-    if why is None:
-        return await healthz(call)
-    return problem_of(Refused(503, why, retry_after="1"))
+    refusal = None if why is None else problem_of(Refused(503, why, retry_after="1"))
+    return refusal or await healthz(call)
 
 
 api.routes.extend(_open.routes)

@@ -44,9 +44,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 import numpy as np
 import orjson
 
-from tidewolf.core import batch, errors
+from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.arrays import SILENCE, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
@@ -58,7 +57,7 @@ from tidewolf.live.runner import follows_clock, given_demands, paths_of
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Point, Settings
+from tidewolf.service.models import Built, Point, Settings
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Round, SessionInfo
@@ -84,15 +83,11 @@ _OTHER_INFORMATION = "Round {} was decided with other side information: roll bac
 _OTHER_CONTENT = "Round {} is over: it was observed with other content, or it expired."
 
 
-def on_disk(future: Future[None]) -> None:
-    """Wait until a transaction is on disk; `Overloaded` if that takes too long."""
-    ended(future)
-    future.result()
-
-
-def ended(future: Future[None]) -> None:
+def ended(future: Future[None]) -> Future[None]:
+    """Wait until a transaction is on disk or failed; `Overloaded` if that takes too long."""
     if wait([future], TO_DISK).not_done:
         raise errors.Overloaded(f"The disk has been busy for {TO_DISK:g} s: try again later.")
+    return future
 
 
 _NUMBER = np.dtype("<f8")
@@ -165,30 +160,21 @@ class Note(NamedTuple):
             for key, value in self._asdict().items()
             if key not in _BESIDE and value != self._field_defaults[key]
         }
-        decision, proposal = self.decision, self.proposal
-        text["arrays"] = (decision is not None) + 2 * (proposal is not None)
-        line = orjson.dumps(text)
-        arrays = [x.astype(_NUMBER).tobytes() for x in (decision, proposal) if x is not None]
-        note = b"".join((line, b"\n", *arrays))
+        points = self.decision, self.proposal
+        text["arrays"] = sum(1 << i for i, x in enumerate(points) if x is not None)
+        parts = [x.astype(_NUMBER).tobytes() for x in points if x is not None]
+        note = b"".join((orjson.dumps(text), b"\n", *parts))
         return Round(number + 1, self.at, self.cost, self.violation, note)
 
     def answer(
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
-        is_moved = self.decision is not None and before is not None
-        answer = {
-            "round": number + 1,
-            "decision": _named(names, self.decision),
-            "paths": paths,
-            "previous": _named(names, before),
-            "moved": distance_moved(self.decision, before) if is_moved else None,
-            "mode": self.mode,
-            "source": self.source,
-            "reason": self.reason,
-        }
-        if self.proposal is not None:
-            answer["proposal"] = _named(names, self.proposal)
-        return answer
+        x, proposal = self.decision, _named(names, self.proposal)
+        answer = {"round": number + 1, "decision": _named(names, x), "paths": paths}
+        answer |= {"previous": _named(names, before), "mode": self.mode, "source": self.source}
+        answer["moved"] = None if x is None or before is None else distance_moved(x, before)
+        answer["reason"] = self.reason
+        return answer | ({} if proposal is None else {"proposal": proposal})
 
     def past(self, number: int) -> dict[str, Any]:
         keys = ("at", "cost", "violation", "mode", "source")
@@ -196,15 +182,14 @@ class Note(NamedTuple):
 
     @classmethod
     def of(cls, row: Round) -> Note | None:
-        """The note of a row; None if it cannot be read."""
         text, _, numbers = row.note.partition(b"\n")
         try:
             found = orjson.loads(text)
             which = found.pop("arrays")
             flat = np.frombuffer(numbers, _NUMBER).astype(np.float64)
-            parts = iter(np.split(flat, max(1, (which & 1) + (which >> 1))))
-            found["decision"] = next(parts) if which & 1 else None
-            found["proposal"] = next(parts) if which & 2 else None
+            parts = iter(np.split(flat, max(1, which.bit_count())))
+            for key, bit in (("decision", 1), ("proposal", 2)):
+                found[key] = next(parts) if which & bit else None
             return cls(**found, at=row.at, cost=row.cost, violation=row.violation)
         except (ValueError, KeyError, TypeError, AttributeError):
             return None
@@ -231,7 +216,9 @@ class Candidate(NamedTuple):
 
 def static(settings: Settings, K: Any) -> Candidate:
     """What is played if nothing else can be: the fallback, or the set's center."""
-    point = to_numpy(K.center).reshape(-1) if settings.fallback is None else settings.fallback
+    point = (
+        arrays.to_numpy(K.center).reshape(-1) if settings.fallback is None else settings.fallback
+    )
     return Candidate("static", np.array(point) + 0.0)
 
 
@@ -248,11 +235,13 @@ def override(settings: Settings, incumbent: Floats | None = None) -> Candidate |
         return Candidate("last", np.array(settings.frozen), reason)
     if settings.mode != "shadow":
         return None
-    if incumbent is None and settings.incumbent is None:
+    point = incumbent
+    if point is None and settings.incumbent is not None:
+        point = np.array(settings.incumbent)
+    reason = "It is in shadow: the incumbent's point is played."
+    if point is None:
         reason = "It is in shadow without an incumbent's point: the observation has what is played."
-        return Candidate(INCUMBENT, None, reason)
-    point = np.array(settings.incumbent) if incumbent is None else incumbent
-    return Candidate(INCUMBENT, point, "It is in shadow: the incumbent's point is played.")
+    return Candidate(INCUMBENT, point, reason)
 
 
 def first_playable(
@@ -278,17 +267,15 @@ def first_playable(
     """
     wrong: list[str] = []
     for candidate in candidates:
+        called = CALLED[candidate.source]
         if candidate.point is None:
             wrong += [candidate.reason] * bool(candidate.reason)
         elif out is not None and candidate.point[out].any():
             used = [names[i] for i in np.flatnonzero(out & (candidate.point != 0.0)).tolist()]
-            called = CALLED[candidate.source]
             wrong.append(f"{called.capitalize()} uses {listed(used)}: unavailable.")
-        elif wrong:
-            reason = f"{' '.join(wrong)} So {CALLED[candidate.source]} is played."
-            return candidate._replace(reason=reason), True
         else:
-            return candidate, False
+            so = " ".join([*wrong, f"So {called} is played."])
+            return candidate._replace(reason=so) if wrong else candidate, bool(wrong)
     raise NotSupported(f"{' '.join(wrong)} No other point is known.")
 
 
@@ -318,22 +305,24 @@ class ReadFeedback(NamedTuple):
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
-            if isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
+            if isinstance(losses, Linear) and np.isnan(losses.C).any():
+                costs = losses.C.reshape(-1)  # by place: what is missing was not seen
+                seen = {i: float(costs[i]) for i in np.flatnonzero(~np.isnan(costs)).tolist()}
+                arguments = {"costs": seen, "constraint": limits}
+            elif isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
                 c = limits.c[0] if isinstance(limits, Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
             raise InvalidInput(f"With {min(values)} give constraint_value, too, such as 0.")
-        arguments, limits = {key: given[key] for key in values}, given["constraint_value"]
-        is_list = isinstance(limits, list)
-        if is_list:
-            arguments["constraint_value"] = np.array(limits)
-        for key in ("loss_gradient", "constraint_gradient"):
-            if key in arguments:
-                x = arguments[key]
-                several = is_list and key == "constraint_gradient" and isinstance(x, list)
-                points = [built.reader.point(one, key) for one in (x if several else [x])]
-                arguments[key] = np.array(points) if several else points[0]
+        arguments, point = {key: given[key] for key in values}, built.reader.point
+        has_list = isinstance(arguments["constraint_value"], list)
+        if has_list:
+            arguments["constraint_value"] = np.array(arguments["constraint_value"])
+        for key in arguments.keys() & {"loss_gradient", "constraint_gradient"}:
+            x = arguments[key]
+            several = has_list and key == "constraint_gradient" and isinstance(x, list)
+            arguments[key] = np.array([point(one, key) for one in x]) if several else point(x, key)
         return cls(arguments)
 
     def outcome(
@@ -348,22 +337,21 @@ class ReadFeedback(NamedTuple):
         else:
             losses, limits = self.functions
             cost, pieces = losses.values(x)[0], limits.pieces(x)
-            values = limits.values(x) if pieces is None else to_numpy(pieces)[0]
+            values = limits.values(x) if pieces is None else arrays.to_numpy(pieces)[0]
         cost, values = float(cost) + 0.0, np.atleast_1d(values)
         worst = float(values.max())
         known = cost if math.isfinite(cost) else None
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        names: Sequence[str] = ()
+        names: Sequence[str] = [f"limit {i + 1}" for i in range(len(values))]
         if self.functions is not None:
             limits = self.functions[1]
-            names = (K.names or ()) if isinstance(limits, Capacity) else limit_names(K, limits)
-        if len(values) == 1 and (not names or names[0].startswith("limit ")):
+            names = (K.names or names) if isinstance(limits, Capacity) else limit_names(K, limits)
+        if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
-        by_name = {names[i] if names else f"limit {i + 1}": float(values[i]) for i in broken}
-        return known, violation, by_name
+        return known, violation, {names[i]: float(values[i]) for i in broken}
 
 
 # --- the session ----------------------------------------------------------------------------------
@@ -414,20 +402,6 @@ class HostedSession:
         self._demands: list[float] | None = None
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
-        self._remember()
-
-    def took(self, seconds: float) -> None:
-        """A request took so long: a mean that forgets, and goes up at once."""
-        before = self.seconds if math.isfinite(self.seconds) else seconds
-        self.seconds = max(seconds, before + 0.2 * (seconds - before))
-
-    def use(self, built: Built) -> None:
-        self.built, self.entries, self.K = built, built.reader, built.K
-        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
-        self._follows_clock = follows_clock(built.learner)
-        self.takes_late = isinstance(built.learner, LateFeedback)
-
-    def _remember(self) -> None:
         first = min(self.session.pending, default=self.session.round) + 1
         rows = self.store.last_rounds(self.name, self._kept)
         rows += self.store.rounds_of(self.name, first, self.next_round + 1)
@@ -441,6 +415,17 @@ class HostedSession:
                 self.recent[number] = note
                 self._demands = note.demands if self._is_current(note) else None
 
+    def took(self, seconds: float) -> None:
+        """A request took so long: a mean that forgets, and goes up at once."""
+        before = self.seconds if math.isfinite(self.seconds) else seconds
+        self.seconds = max(seconds, before + 0.2 * (seconds - before))
+
+    def use(self, built: Built) -> None:
+        self.built, self.entries, self.K = built, built.reader, built.K
+        self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
+        self._follows_clock = follows_clock(built.learner)
+        self.takes_late = isinstance(built.learner, LateFeedback)
+
     # --- rounds -----------------------------------------------------------------------------------
 
     @property
@@ -452,7 +437,6 @@ class HostedSession:
         return number < self.session.round and number not in self.session.pending
 
     def _is_current(self, note: Note) -> bool:
-        """Whether the entries of a note are those of the set now."""
         return note.era == len(self.settings.eras)
 
     def _is_valid(self, number: int, note: Note) -> bool:
@@ -460,9 +444,9 @@ class HostedSession:
         return note.serial == self.settings.serial or number != self.session.round
 
     def _own(self, number: int) -> Floats:
-        if number in self.session.pending:
-            return _flat(self.session.play(round=number))
-        return _flat(self.session.learner.act(self.session.state))
+        session = self.session
+        waits = number in session.pending
+        return _flat(session.play(round=number) if waits else session.learner.act(session.state))
 
     def note_of(self, number: int) -> Note | None:
         """What was answered in a round, or would be; None if that is not known."""
@@ -476,7 +460,7 @@ class HostedSession:
             return self._chosen(number, override(self.settings), own, failure)
         if number in self.recent:
             return self.recent[number]
-        on_disk(self.store.flushed(self.name))
+        ended(self.store.flushed(self.name)).result()
         notes = map(Note.of, self.store.rounds_of(self.name, number + 1, number + 1))
         return next((note for note in notes if note is not None and note.observed), None)
 
@@ -510,20 +494,17 @@ class HostedSession:
         return self._answer(number, note)
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
-        given = {"time": body.time, "context": body.context}
-        found = {key: it for key, it in given.items() if it is not None}
+        given = {"time": body.time, "context": body.context, "unavailable": None, "advice": None}
         if body.unavailable:
-            found["unavailable"] = self.entries.unavailable(body.unavailable)
-        for name, point in (body.advice or {}).items():
-            if point is not None:
-                advice = found.setdefault("advice", {})
-                advice[name] = self.entries.point(point, f"The advice {name!r}")
-        return found
+            given["unavailable"] = self.entries.unavailable(body.unavailable)
+        if points := {name: x for name, x in (body.advice or {}).items() if x is not None}:
+            point = self.entries.point
+            given["advice"] = {name: point(points[name], f"The advice {name!r}") for name in points}
+        return {key: it for key, it in given.items() if it is not None}
 
     def _decide(
         self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
     ) -> Note:
-        """The decision of a round, noted if the state alone would not give it again."""
         is_current = number == self.session.round
         is_plain = not info and is_current and number not in self.session.pending
         arguments: dict[str, Any] = info | ({} if is_current else {"round": number})
@@ -554,8 +535,8 @@ class HostedSession:
         except OtherContent:
             raise OtherContent(_OTHER_INFORMATION.format(number + 1)) from None
         except Exception as error:
-            is_refusal = may_refuse and isinstance(error, InvalidInput | NotSupported)
-            if is_refusal or isinstance(error, errors.CheckpointError):
+            refusals = (InvalidInput, NotSupported) if may_refuse else ()
+            if isinstance(error, (errors.CheckpointError, *refusals)):
                 raise
             words = str(error).strip() or type(error).__name__
             return None, f"The learner failed: {words.removesuffix('.')}."
@@ -645,11 +626,8 @@ class HostedSession:
             except OtherContent:
                 raise OtherContent(_OTHER_CONTENT.format(number + 1)) from None
         else:
-            if (
-                body.time is not None
-                and self._follows_clock
-                and number not in (*pending, *self.answers)
-            ):
+            is_new = number not in (*pending, *self.answers)
+            if is_new and body.time is not None and self._follows_clock:
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)
             note = self._observe(number, feedback, played, content)
@@ -671,7 +649,9 @@ class HostedSession:
             played, how = note.decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
-        with SILENCE:
+        if isinstance(feedback.arguments.get("costs"), dict):  # with what was imputed
+            feedback = ReadFeedback({}, session.last_functions)
+        with arrays.SILENCE:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
@@ -728,8 +708,8 @@ class HostedSession:
         own = {key: getattr(settings, key) for key in ("deadline", "stale_after", "expire_after")}
         for key in ("fallback", "incumbent", "pin"):
             own[key] = _named(names, getattr(settings, key))
-        oldest, overrides = min(self.asked_at.values(), default=math.inf), session.overrides
-        saved = {"loss": overrides.saved_loss, "violation": overrides.saved_violation}
+        oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
+        saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
             "name": self.name,
             "rounds": session.rounds,
@@ -741,7 +721,7 @@ class HostedSession:
             "shape": list(self.K.shape),
             "created": self.info.created,
             "settings": own,
-            "saved": saved | {"rounds": overrides.rounds},
+            "saved": saved | {"rounds": own_cost.rounds},
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),
@@ -769,16 +749,15 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [one._asdict() for one in entries],
+            "audit": [vars(one) for one in entries],
         }
 
 
 def _flat(x: Array) -> Floats:
-    flat: Floats = to_numpy(x).reshape(-1) + 0.0
+    flat: Floats = arrays.to_numpy(x).reshape(-1) + 0.0
     return flat
 
 
 def _named(names: Sequence[str], x: Floats | Point | None) -> dict[str, float] | None:
-    if x is None:
-        return None
-    return dict(zip(names, x if isinstance(x, tuple) else x.tolist(), strict=True))
+    values = x if isinstance(x, tuple | None) else x.tolist()
+    return None if values is None else dict(zip(names, values, strict=True))

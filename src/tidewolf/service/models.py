@@ -2,26 +2,50 @@
 
 A request is read strictly: no key that is unknown, no text or true for a number. Numbers of entries
 are left to the session, which knows the names of its set. Null is the same as absent.
+
+Descriptions of sessions: the body of the request that creates a session.
+
+    {"set": {"kind": "Simplex", "n": 5}, "rounds": 1000, "learners": [{"name": "Ensemble"}],
+     "expire_after": 100, "deadline": 0.05, "fallback": {...}, "stale_after": 600}
+
+The set and the learner are described by the keys of experiment files (`experiments.models`), with
+graphs and arrays inline. The rest is the service's own: for how many rounds an observation may be
+late, how long a decision may take, what is answered if the learner cannot decide, and after how
+long without an observation the session is stale.
+
+`canonical` is all of it but `why`, with keys in order: two requests ask for the same session where
+that is the same text, and the text makes the same learner again, bit for bit.
+
+Kernels are compiled when they are first called and kept on disk. On a new machine that takes up to
+a minute for each kind of session, once. So when a session is made, and when a server finds sessions
+in its store, a few rounds are played on a copy that is thrown away (`warm_up`): in order, then with
+late feedback, and with a violated constraint.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Hashable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, final
 from urllib.parse import parse_qsl
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    RootModel,
-    ValidationError,
-    WithJsonSchema,
-)
+import numpy as np
+import pydantic
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments.models import One, Strict, refusal
+from tidewolf import session as sessions
+from tidewolf.core import arrays, conforming, feedback
+from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError
+from tidewolf.core.types import Array, NDArray
+from tidewolf.experiments import building, experiment, keys, models
+from tidewolf.methods import base, capabilities
+from tidewolf.sets.base import ConvexSet
+from tidewolf.storage.session_store import Entry, SessionStore
 
 # What a session, or a token, may be called.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -57,7 +81,7 @@ Finite = Annotated[float, Field(ge=-1e300, le=1e300)]
 Round = Annotated[int, Field(ge=1, lt=2**53, description="Which round, from 1.")]
 Why = Annotated[str, Field(max_length=500, description="Why, for the audit log.")]
 Name = Annotated[str, Field(pattern=f"^{NAME.pattern}$", description="The name of the session.")]
-Digits = BeforeValidator(_digits)
+Digits = pydantic.BeforeValidator(_digits)
 Most = Annotated[int, Field(ge=1, le=MOST, description="How many to list."), Digits]
 Mode = Literal["live", "shadow", "frozen"]
 Source = Literal["learner", "last", "static", "pinned", "incumbent"]
@@ -71,7 +95,7 @@ def example(**keys: Any) -> ConfigDict:
 # --- requests -------------------------------------------------------------------------------------
 
 
-class Request(Strict):
+class Request(models.Strict):
     """The body of a request."""
 
     @classmethod
@@ -98,7 +122,7 @@ class Request(Strict):
             found: Self = cls.__pydantic_validator__.validate_python(given, context=context)
             return found
         except ValidationError as error:
-            path, sentence = refusal(error, given, cls)
+            path, sentence = models.refusal(error, given, cls)
             keys = [str(key + 1 if isinstance(key, int) else key) for key in path]
             raise InvalidInput(f"{', '.join(keys)}{': ' * bool(keys)}{sentence}") from None
 
@@ -149,7 +173,7 @@ class Observations(Request):
     ]
 
 
-class ObservationRequest(RootModel[Observation | Observations]):
+class ObservationRequest(pydantic.RootModel[Observation | Observations]):
     """One observation, or several."""
 
     @classmethod
@@ -162,7 +186,7 @@ class Migration(Request):
 
     model_config = example(learners=[{"name": "LyapunovDescent"}], why="Less to compute.")
     set: dict[str, Any] | None = None
-    learners: One[str | dict[str, Any]] | None = None
+    learners: models.One[str | dict[str, Any]] | None = None
     fallback: list[Any] | dict[str, Any] | None = Field(
         None, description="The static point; null: the center."
     )
@@ -257,13 +281,16 @@ class Saved(BaseModel):
     rounds: int
 
 
-class Session(Answer):
+class Listed(BaseModel):
     name: Name
     rounds: int = Field(ge=0, description="Rounds observed.")
-    pending: list[Round] = Field(description="Rounds that were decided and not observed.")
-    round: Round = Field(description="The round that stands.")
     mode: Mode
     learner: str
+
+
+class Session(Answer, Listed):
+    pending: list[Round] = Field(description="Rounds that were decided and not observed.")
+    round: Round = Field(description="The round that stands.")
     names: list[str] = Field(description="Entries of a decision, in order.")
     shape: list[int]
     created: float = Field(description="When it was created. Unit: seconds since 1970.")
@@ -272,13 +299,6 @@ class Session(Answer):
     notes: list[str]
     pinned: bool
     stale: bool
-
-
-class Listed(BaseModel):
-    name: Name
-    rounds: int = Field(ge=0)
-    mode: Mode
-    learner: str
 
 
 class SessionList(Answer):
@@ -299,11 +319,14 @@ class Decision(Answer):
     ] = {}
 
 
-class Observed(Answer):
+class Outcome(BaseModel):
     round: Round
-    rounds: int = Field(ge=0)
     cost: float | None
     violation: float | None
+
+
+class Observed(Answer, Outcome):
+    rounds: int = Field(ge=0)
 
 
 class Problem(Answer):
@@ -316,24 +339,17 @@ class Problem(Answer):
     holder: str = Field("", description="The server that holds the session.")
 
 
-class ObservedOne(BaseModel):
-    round: Round
-
-
 class RefusedOne(BaseModel):
     error: Problem
 
 
 class ObservedMany(Answer):
-    observations: list[ObservedOne | RefusedOne]
+    observations: list[Outcome | RefusedOne]
     rounds: int = Field(ge=0)
 
 
-class Past(BaseModel):
-    round: Round
+class Past(Outcome):
     at: float
-    cost: float | None
-    violation: float | None
     mode: Mode
     source: Source
 
@@ -346,15 +362,360 @@ class Experts(Answer):
     experts: list[dict[str, Any]]
 
 
-class Entry(BaseModel):
-    number: int
-    at: float
-    who: str
-    session: str
-    what: str
-    why: str
-    version: str
-
-
 class Audit(Answer):
     entries: list[Entry]
+
+
+# --- what a session is made of --------------------------------------------------------------------
+
+# Lists and objects within each other.
+DEEPEST = 24
+# Numbers, texts, lists and objects of a request.
+MOST_VALUES = 1_000_000
+# Characters of a name, or another text.
+LONGEST_TEXT = 1000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f\x80-\x9f\ud800-\udfff]")
+_REQUEST = keys.Request("the request", {}, {})
+
+
+@final
+class Built:
+    """The set, the reader of rows and the learner, built from a description.
+
+    Parameters
+    ----------
+    reader : RoundReader
+        The set, and the reader that makes functions of rows on it.
+    learner : Learner
+        The learner.
+    fallback : list or mapping, optional
+        The point that is played if nothing else can be.
+
+    Examples
+    --------
+    >>> from tidewolf.service.models import Description
+    >>> built = Description.read({"set": {"kind": "Simplex", "n": 2}}).build()
+    >>> built.reader.named(built.K.center)
+    {'entry 0': 0.5, 'entry 1': 0.5}
+    >>> loss, limit = built.reader.functions({"costs": [1.0, 0.0], "capacities": [0.5, 0.25]})
+    >>> loss.values(built.K.center), limit.values(built.K.center)
+    (array([0.5]), array([0.25]))
+    """
+
+    def __init__(
+        self, reader: building.RoundReader, learner: base.Learner[Any], fallback: Any = None
+    ) -> None:
+        self.reader, self.learner, self.K = reader, learner, reader.K
+        # its entries, in C order
+        self.fallback: tuple[float, ...] | None = None
+        if fallback is not None:
+            self.fallback = tuple(self.member(fallback, "The fallback").reshape(-1).tolist())
+
+    def member(self, given: Any, what: str) -> Array:
+        x = self.reader.point(given, what)
+        self.require_member(x, what)
+        return x
+
+    def require_member(self, x: Array, what: str) -> None:
+        if not conforming.is_member(self.K, x):
+            off = f"{self.K.infeasibility(x):g}"
+            raise NotAMember(f"{what} should be a point of the set, and is off by {off}.")
+
+
+class Objective(models.Strict):
+    """What the loss of a network is."""
+
+    objective: models.Objective = "cost"
+
+
+class Description(models.Described, Request):
+    """A session: its set, its learner, and how it is served.
+
+    `read` makes one of a request's body, `parse` of its canonical text.
+
+    Examples
+    --------
+    >>> from tidewolf.service.models import Description
+    >>> request = Description.read({"set": {"n": 2, "kind": "Simplex"}, "why": "a trial"})
+    >>> request.canonical
+    '{"set":{"kind":"Simplex","n":2}}'
+    >>> Description.parse(request.canonical).canonical == request.canonical
+    True
+    """
+
+    model_config = example(
+        set={"kind": "Simplex", "n": 3}, rounds=1000, learners=[{"name": "Ensemble"}]
+    )
+    format: Annotated[int, Field(ge=1, le=keys.FILE_FORMAT)] | None = None
+    set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
+    names: list[Annotated[str, Field(min_length=1)]] | None = Field(
+        None, description="Names of the entries, in order."
+    )
+    stream: Objective = Field(
+        Objective(), description="As [stream] of an experiment file: the objective of a network."
+    )
+    learners: models.One[models.Learner] | None = Field(
+        None, description="Who decides; Ensemble by default."
+    )
+    seeds: models.Seed | models.One[models.Seed] | None = Field(
+        None, description="The seed of everything random."
+    )
+    caution: models.Positive | models.One[models.Positive] | None = Field(
+        None,
+        validation_alias=pydantic.AliasChoices("caution", "cautions"),
+        description="How careful.",
+    )
+    expire_after: models.Count | None = Field(
+        None, description="Rounds after which a decision is no longer pending."
+    )
+    deadline: Annotated[float, Field(gt=0.0, le=3600.0)] | None = Field(
+        None, description="How long a decision may take. Unit: seconds."
+    )
+    stale_after: models.Positive | None = Field(
+        None, description="When missing feedback is an alarm. Unit: seconds."
+    )
+    fallback: list[Any] | dict[str, Any] | None = Field(
+        None, description="The point if all else fails: numbers by name, or a list."
+    )
+    why: Why | None = None
+    _canonical: str = pydantic.PrivateAttr("")
+
+    @pydantic.model_validator(mode="after")
+    def _is_modest(self) -> Self:
+        try:
+            models.require_modest_learner(self.learner.given, models.entries_of(self.set))
+        except InvalidInput as error:
+            raise models.refused(str(error), "learners", 0, error.setting or "") from None
+        return self
+
+    @classmethod
+    def read(cls, given: Any, context: Any = None) -> Self:
+        """The description in the body of a request; nothing is built before `build`.
+
+        Raises
+        ------
+        InvalidInput
+            If it is not accepted: the sentence begins with the keys that lead there.
+        """
+        require_plain(given)
+        found = super().read(given, models.Source(None))
+        text = {key: value for key, value in given.items() if key != "why" and value is not None}
+        found._canonical = json.dumps(text, sort_keys=True, allow_nan=False, separators=(",", ":"))
+        return found
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The description in a text, such as `canonical` of another."""
+        try:
+            return cls.read(json.loads(text))
+        except (json.JSONDecodeError, TypeError, RecursionError) as error:
+            raise InvalidInput(f"The description is no JSON: {error}.") from None
+
+    @property
+    def canonical(self) -> str:
+        return self._canonical
+
+    @property
+    def learner(self) -> keys.Choice:
+        chosen: keys.Choice = experiment.USUAL if self.learners is None else self.learners[0]
+        if self.caution is None or "caution" not in keys.learner_keys(chosen.name):
+            return chosen
+        return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
+
+    def build(self) -> Built:
+        """The set, the reader and the learner: the same ones each time, bit for bit.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such set or learner, or the fallback is no point of the set.
+        """
+        with np.errstate(all="ignore"):  # sets refuse what is not finite
+            names = tuple(self.names or ())
+            place = keys.Place(_REQUEST, ("set",))
+            reader = building.RoundReader.of_set(self.set, place, names, self.stream.objective)
+            defaults = {"seed": _one(self.seeds or 0)}
+            if self.rounds is not None:
+                defaults["horizon"] = self.rounds
+            place = keys.Place(_REQUEST, ("learners", 0))
+            learner = building.make_learner(
+                self.learner, reader.K, reader.network, place, _no_table, defaults
+            )
+        return Built(reader, learner, self.fallback)
+
+
+def _one(given: Any) -> Any:
+    return given[0] if isinstance(given, list) else given
+
+
+def _no_table(path: Path, place: keys.Place) -> NDArray:
+    raise InvalidInput(f"{place.words()}{models.NO_FILES}.")
+
+
+def require_plain(data: Any) -> None:
+    """Refuse a request that is too large, and texts and whole numbers that cannot be stored."""
+    left, waiting = MOST_VALUES, [(data, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if isinstance(value, Mapping | list):
+            items = (*value, *value.values()) if isinstance(value, Mapping) else tuple(value)
+            left -= len(items)
+            if left < 0:
+                raise InvalidInput(f"The request has over {MOST_VALUES:,} values: send fewer.")
+            if depth >= DEEPEST:
+                raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
+            waiting += [(item, depth + 1) for item in items]
+        elif isinstance(value, str):
+            if len(value) > LONGEST_TEXT:
+                raise InvalidInput(
+                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}."
+                )
+            if _CONTROL.search(value):
+                raise InvalidInput(f"A text of the request has a control character: {value!a}.")
+        elif isinstance(value, int) and abs(value) > arrays.LARGEST_COUNT:
+            raise InvalidInput(f"Whole numbers of a request go up to {arrays.LARGEST_COUNT}.")
+        elif isinstance(value, float) and not math.isfinite(value):
+            raise InvalidInput(f"{value} is no finite number, and every number of a request is.")
+
+
+# --- how it is operated ---------------------------------------------------------------------------
+
+# The entries of a point, in C order.
+Point = tuple[float, ...]
+
+
+@final
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="ignore"))
+class Settings:
+    """How a session is operated, stored with the session as JSON.
+
+    Parameters
+    ----------
+    learner : str
+        The kind of its learner.
+    mode : str, default "live"
+        "live", "shadow" or "frozen".
+    pin : tuple of float, optional
+        The point that it is pinned at.
+    incumbent : tuple of float, optional
+        The incumbent's point, for rounds whose request has none.
+    frozen : tuple of float, optional
+        The decision that is repeated while it is frozen.
+    fallback : tuple of float, optional
+        What is played if nothing else can be. None: the set's center.
+    deadline : float, optional
+        How long advisers may take, unless a request has its own. Unit: seconds.
+    stale_after : float, optional
+        How long a decision may wait for its feedback before that is stale. Unit: seconds.
+    expire_after : int, optional
+        For how many more rounds a round waits for its feedback. Unit: rounds.
+    serial : int, default 0
+        How often what is played was changed by hand.
+    since : int, default -1
+        In which round, from 0, that was done last.
+    eras : tuple of tuple of str, default ()
+        The names of the entries before each change of the set.
+    """
+
+    learner: str
+    mode: Literal["live", "shadow", "frozen"] = "live"
+    pin: Point | None = None
+    incumbent: Point | None = None
+    frozen: Point | None = None
+    fallback: Point | None = None
+    deadline: float | None = None
+    stale_after: float | None = None
+    expire_after: int | None = None
+    serial: int = 0
+    since: int = -1
+    eras: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def text(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """Read JSON; keys that a later version wrote are left out."""
+        try:
+            return pydantic.TypeAdapter(cls).validate_json(text, strict=True)
+        except ValidationError:
+            raise BrokenFile("The settings were changed on disk: use an earlier copy.") from None
+
+    @classmethod
+    def shown(cls, text: str) -> Self:
+        try:
+            return cls.of(text)
+        except BrokenFile:
+            return cls("unknown")
+
+    def changed(self, **to: Any) -> Self:
+        return replace(self, serial=self.serial + 1, **to)
+
+
+# --- compiling before the first round -------------------------------------------------------------
+
+# Sessions of a store whose descriptions are read at the start.
+MOST_SESSIONS = 1000
+# Sessions of a store that are built at the start, one for each kind of description.
+MOST_BUILT = 50
+# Kinds of sessions that have played here.
+_WARM: set[Hashable] = set()
+
+
+def warm_up(built: Built) -> None:
+    """Play a few rounds of this learner in memory, unless one of its kind has; errors are left to
+    the session's own rounds.
+    """
+    kind = type(built.learner), built.learner.needs, _kind_of_set(built.K)
+    if kind in _WARM:
+        return
+    _WARM.add(kind)
+    with suppress(TidewolfError):
+        learner = built.learner
+        begun = learner.save(capabilities.beginning(learner))
+        session = sessions.Session(learner, learner.load(begun))  # as from a store
+        for number in range(3):
+            session.play()
+            _observe(session, number)
+        if isinstance(learner, capabilities.LateFeedback):
+            session.play(round=4)
+            _observe(session, 4)
+            _observe(session, 3)
+        session.play()
+
+
+def warm_store(store: SessionStore) -> None:
+    """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
+    found = set[Hashable]()
+    for info in store.infos(most=MOST_SESSIONS):
+        with suppress(Exception):  # deleted meanwhile, or damaged: its own requests report it
+            text = getattr(store.info(info.name), "description", "")
+            given = json.loads(text)  # those of the same kind have the same keys and learners
+            kind = given["set"].get("kind"), *given["set"], json.dumps(given.get("learners"))
+            if kind not in found and len(found) < MOST_BUILT:
+                found.add(kind)
+                warm_up(Description.parse(text).build())
+
+
+def _kind_of_set(K: Any) -> Hashable:
+    """Equal for sets whose kernels are the same: of the same classes and switches."""
+    if isinstance(K, tuple):
+        return frozenset(map(_kind_of_set, K))
+    if not isinstance(K, ConvexSet):
+        return str(K if isinstance(K, bool | str) else type(K))
+    return type(K), len(K.shape), *map(_kind_of_set, K.fields().values())
+
+
+def _observe(session: sessions.Session[Any], number: int) -> None:
+    """A round of costs that push the same way every round, so that iterates leave the set, and of
+    capacities that the center exceeds.
+    """
+    K = session.learner.K
+    if session.learner.needs is feedback.Bandit:
+        session.observe(loss_value=1.0, constraint_value=0.1, round=number)
+    else:  # read-only, as those are that were read from a store: kernels differ
+        costs = arrays.frozen(np.linspace(1.0, 2.0, math.prod(K.shape)).reshape(K.shape))
+        most = 0.5 * float(arrays.to_numpy(K.center).max(initial=0.0)) or 0.5
+        capacities = arrays.frozen(np.full(K.shape, most)) if len(K.shape) == 1 else None
+        session.observe(costs=costs, capacities=capacities, round=number)

@@ -67,19 +67,17 @@ from hashlib import sha256
 from http import HTTPStatus
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, cast, final
+from typing import Any, Literal, NamedTuple, Self, cast, final
 
 import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from starlette.requests import Request
 from starlette.responses import Response
 
 from tidewolf import __version__
 from tidewolf.core import arguments, errors
 from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
 from tidewolf.service.models import NAME
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope
 
 PROBLEM = "application/problem+json"
 dumps = orjson.dumps
@@ -88,7 +86,10 @@ dumps = orjson.dumps
 
 ROLES = ("reader", "writer")
 _TOKEN = re.compile(r"[!-~]{1,1000}")
-_LINE = "TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN NAME"
+_LINE = (
+    "TOKEN, or ROLE TOKEN, or ROLE PREFIX TOKEN, or ROLE PREFIX TOKEN NAME; a role is reader or "
+    "writer"
+)
 
 
 class Caller(NamedTuple):
@@ -166,17 +167,23 @@ class Tokens:
 
     @classmethod
     def parse(cls, text: str, source: str = "the file of tokens") -> Self:
-        """Those of a text, as a file has them; errors begin with the source."""
-        found, names = dict[bytes, Caller](), set[str]()
+        """Those of a text, as a file has them; errors begin with the source and show no token."""
+        found = dict[bytes, Caller]()
         for number, line in enumerate(text.splitlines(), start=1):
             words = line.split()
             if not words or words[0].startswith("#"):
                 continue
-            digest, caller = _token(words, f"{source}, line {number}", number)
-            if digest in found or caller.who in names:
+            given = ["writer", *words] if len(words) == 1 else words
+            given = [given[0], "*", given[1]] if len(given) == 2 else given
+            role, prefix, token, name = [*given, f"token-{number}"][:4]
+            fits = len(words) <= 4 and role in ROLES and token not in ROLES
+            names = (name, prefix.replace("*", "all"))
+            if not (fits and _TOKEN.fullmatch(token) and all(map(NAME.fullmatch, names))):
+                raise InvalidInput(f"{source}, line {number}: a line is {_LINE}.")
+            digest = sha256(token.encode()).digest()
+            if digest in found or any(name == caller.who for caller in found.values()):
                 raise InvalidInput(f"{source}, line {number}: the token, or its name, comes twice.")
-            found[digest] = caller
-            names.add(caller.who)
+            found[digest] = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
         if not found:
             raise InvalidInput(f"{source} has no token: a line is {_LINE}.")
         return cls(found)
@@ -200,18 +207,6 @@ class Tokens:
             if hmac.compare_digest(known, digest) and kind == b"bearer":
                 found = caller
         return found
-
-
-def _token(words: list[str], where: str, number: int) -> tuple[bytes, Caller]:
-    """The token of a line, never shown in an error."""
-    given = ["writer", *words] if len(words) == 1 else words
-    given = [given[0], "*", given[1]] if len(given) == 2 else given
-    role, prefix, token, name = [*given, f"token-{number}"][:4]
-    fits = len(words) <= 4 and role in ROLES and token not in ROLES and _TOKEN.fullmatch(token)
-    if not fits or not all(NAME.fullmatch(one) for one in (name, prefix.replace("*", "all"))):
-        raise InvalidInput(f"{where}: a line is {_LINE}; a role is {' or '.join(ROLES)}.")
-    caller = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
-    return sha256(token.encode()).digest(), caller
 
 
 # --- how much -------------------------------------------------------------------------------------
@@ -306,10 +301,10 @@ class Traffic:
         self.refused = Counter("requests_refused", about, ["reason"], **common)
         for reason in REASONS:
             self.refused.labels(reason)
-        labels = ["route", "method", "status"]
-        self._requests = Counter("requests", "Requests answered.", labels, **common)
+        key = ["route", "method", "status"]
+        self._requests = Counter("requests", "Requests answered.", key, **common)
         about = "How long requests took. Unit: seconds."
-        self._seconds = Histogram("request_seconds", about, ["route"], buckets=EDGES, **common)
+        self._seconds = Histogram("request_seconds", about, key[:1], buckets=EDGES, **common)
         self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def enter(self) -> None:
@@ -475,7 +470,7 @@ SECONDS = 10.0
 
 
 async def read_body(
-    scope: Scope, receive: Receive, traffic: Traffic, who: str, longest: int, seconds: float
+    request: Request, traffic: Traffic, who: str, longest: int, seconds: float
 ) -> bytes:
     """The body of a request of this token; its bytes are held in `traffic`, and the caller gives
     them back.
@@ -490,7 +485,7 @@ async def read_body(
         If too many bodies of this token have not arrived yet.
     """
     too_long = f"A body has at most {longest:,} bytes: send less at a time."
-    for header, value in scope["headers"]:
+    for header, value in request.scope["headers"]:
         if header == b"content-length" and value.isdigit() and int(value) > longest:
             raise Refused(413, too_long)
         if header == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
@@ -503,7 +498,7 @@ async def read_body(
     try:
         async with asyncio.timeout(seconds):
             while more:
-                message = await receive()
+                message = await request.receive()
                 if message["type"] == "http.disconnect":
                     raise Refused(400, "The body ends in the middle.")
                 piece: bytes = message.get("body", b"")

@@ -18,18 +18,17 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from importlib import import_module
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from tidewolf.core.errors import InvalidInput, MissingExtra, NotCached, OtherVersions
+from tidewolf.core import arguments
+from tidewolf.core.errors import InvalidInput, NotCached, OtherVersions
+from tidewolf.storage.session_store import SessionStore
 
 if TYPE_CHECKING:
-    from tidewolf.service.requests import Tokens
-    from tidewolf.service.sessions import Sessions
+    from tidewolf.service.app import App
 
 # How long requests under way may take once the server is stopping. Unit: seconds.
 DRAIN = 8
@@ -45,8 +44,25 @@ COLLECT = (20_000, 20, 100)
 SWITCH = 0.001
 
 
-class Settings(NamedTuple):
-    """Settings of a server.
+def serve(
+    where: str | Path,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token_file: Path | None = None,
+    insecure: bool = False,
+    commit_within: float = 0.01,
+    takeover_after: float = 10.0,
+    max_sessions: int = 10_000,
+    max_body: int = 4 << 20,
+    body_seconds: float = 10.0,
+    max_waiting: int = 256,
+    rate: float | None = None,
+    observation_rate: float | None = None,
+    token_sessions: int | None = None,
+    log: bool = False,
+) -> None:
+    """Serve sessions until a signal comes.
 
     Parameters
     ----------
@@ -57,7 +73,7 @@ class Settings(NamedTuple):
     port : int, default 8000
         The port; 0 takes any that is free.
     token_file : path, optional
-        Who may ask; see `tokens`.
+        Who may ask; see `requests.Tokens`.
     insecure : bool, default False
         Whether every caller may do everything, from anywhere.
     commit_within : float, default 0.01
@@ -80,38 +96,6 @@ class Settings(NamedTuple):
     log : bool, default False
         Whether every request is a line of JSON on stderr.
 
-    Examples
-    --------
-    >>> from tidewolf.service.server import Settings
-    >>> Settings("data").port
-    8000
-    """
-
-    where: str | Path
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token_file: Path | None = None
-    insecure: bool = False
-    commit_within: float = 0.01
-    takeover_after: float = 10.0
-    max_sessions: int = 10_000
-    max_body: int = 4 << 20
-    body_seconds: float = 10.0
-    max_waiting: int = 256
-    rate: float | None = None
-    observation_rate: float | None = None
-    token_sessions: int | None = None
-    log: bool = False
-
-
-def serve(settings: Settings) -> None:
-    """Serve sessions until a signal comes.
-
-    Parameters
-    ----------
-    settings : Settings
-        How.
-
     Raises
     ------
     InvalidInput
@@ -121,35 +105,35 @@ def serve(settings: Settings) -> None:
     MissingExtra
         Where FastAPI or uvicorn is not installed.
     """
-    try:
-        for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
-            import_module(package)
-    except ImportError:
-        what = 'Serving needs FastAPI and uvicorn: pip install "tidewolf[serve]".'
-        raise MissingExtra(what) from None
-    from tidewolf.service.app import POOL
-    from tidewolf.service.requests import Limits, Tokens
+    for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+        arguments.import_extra(package, "Serving", "serve")
+    from tidewolf.service import requests
+    from tidewolf.service.app import App
     from tidewolf.service.sessions import Sessions
-    from tidewolf.storage.session_store import SessionStore
 
-    tokens = Tokens() if settings.token_file is None else Tokens.read(settings.token_file)
-    require_closed_door(settings.host, bool(tokens), settings.insecure)
+    tokens = requests.Tokens() if token_file is None else requests.Tokens.read(token_file)
+    require_closed_door(host, bool(tokens), insecure)
     with ExitStack() as last:
-        listener = last.enter_context(listen(settings.host, settings.port))
-        address = _address(settings.host, listener)
+        listener = last.enter_context(listen(host, port))
+        address = _address(host, listener)
         store = SessionStore.open(
-            settings.where,
-            commit_within=settings.commit_within,
-            holder=address,
-            takeover_after=settings.takeover_after,
+            where, commit_within=commit_within, holder=address, takeover_after=takeover_after
         )
         last.callback(store.close)
-        sessions = Sessions(store, limits=Limits(sessions=settings.max_sessions))
+        sessions = Sessions(store, limits=requests.Limits(sessions=max_sessions))
         closing = last.enter_context(ExitStack())
         closing.callback(sessions.close)
-        for pool in _run(settings, sessions, tokens, listener, address):
-            pool.shutdown(wait=False, cancel_futures=True)
-        is_over = ended(GRACE, POOL)
+        app = App(
+            sessions,
+            tokens,
+            requests.Quotas(rate, observation_rate, token_sessions),
+            requests.Traffic(max_waiting),
+            longest_body=max_body,
+            body_seconds=body_seconds,
+            loopback_only=not tokens and not insecure,
+            log=log,
+        )
+        is_over = _run(app, listener, address)
         if not is_over:
             closing.pop_all()  # threads still compute in them
     if not is_over:  # requests that compute for long were asked to come again
@@ -158,31 +142,14 @@ def serve(settings: Settings) -> None:
         os._exit(0)
 
 
-def _run(
-    settings: Settings, sessions: Sessions, tokens: Tokens, listener: socket.socket, address: str
-) -> Iterable[ThreadPoolExecutor]:
-    """Answer requests until a signal comes; the pools of threads that did."""
+def _run(app: App, listener: socket.socket, address: str) -> bool:
     import uvicorn
 
-    from tidewolf.service.app import App
-    from tidewolf.service.connections import MOST, Server, careful_protocol
-    from tidewolf.service.requests import Quotas, Traffic
-    from tidewolf.service.warming import warm_store
+    from tidewolf.service import connections, models
 
-    traffic = Traffic(settings.max_waiting)
-    app = App(
-        sessions,
-        tokens,
-        Quotas(settings.rate, settings.observation_rate, settings.token_sessions),
-        traffic,
-        longest_body=settings.max_body,
-        body_seconds=settings.body_seconds,
-        loopback_only=not tokens and not settings.insecure,
-        log=settings.log,
-    )
     config = uvicorn.Config(
         app,
-        http=careful_protocol(most=_connections(MOST)),
+        http=connections.careful_protocol(most=_connections(connections.MOST)),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -194,21 +161,23 @@ def _run(
         timeout_graceful_shutdown=DRAIN,
     )
     _prepare_process()
-    Server(config, traffic, address, lambda: warm_store(sessions.store)).run([listener])
-    return app.quick, app.slow
+    warm = partial(models.warm_store, app.sessions.store)
+    connections.Server(config, app.traffic, address, warm).run([listener])
+    for pool in (app.quick, app.slow):
+        pool.shutdown(wait=False, cancel_futures=True)
+    return ended(GRACE, app.POOL)
 
 
 def ended(seconds: float, name: str) -> bool:
     """Whether all threads whose names begin so came to their end within this time."""
     last = time.monotonic() + seconds
-    for thread in threading.enumerate():
-        if thread.name.startswith(name):
-            thread.join(max(0.0, last - time.monotonic()))
-    return not any(thread.name.startswith(name) for thread in threading.enumerate())
+    threads = [one for one in threading.enumerate() if one.name.startswith(name)]
+    for thread in threads:
+        thread.join(max(0.0, last - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
 
 
 def _connections(most: int) -> int:
-    """How many there may be, with files to spare for what is kept."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most + SPARE if hard == resource.RLIM_INFINITY else min(hard, most + SPARE)
     if 0 <= soft < wanted:
@@ -263,16 +232,12 @@ def listen(host: str, port: int) -> socket.socket:
         raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
     try:
         found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
-        family, *_, where = found[0]
-        return socket.create_server(where, family=family)
+        return socket.create_server(found[0][-1], family=found[0][0])
     except OSError as error:
         words = f"Cannot listen at {host}, port {port}: {error.strerror}"
         raise InvalidInput(f"{words}. --port 0 takes any free port.") from None
 
 
 def _address(host: str, listener: socket.socket) -> str:
-    """Where it is found; a name where it listens at all addresses of a machine."""
-    port = listener.getsockname()[1]
-    if host in ("", "0.0.0.0", "::"):
-        host = socket.gethostname()
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    host = socket.gethostname() if host in ("", "0.0.0.0", "::") else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

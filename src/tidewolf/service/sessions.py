@@ -12,10 +12,14 @@ Overviews of all sessions for the page and the metrics, without opening any sess
 
 Sessions in memory are asked. For others the store has the last rounds, which are read again only
 once more rounds were observed.
+
+What operators do to a session (set the mode, pin a point, roll back, migrate) is one commit, with a
+line in the audit. What is played follows from the next request on, also in the current round.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import threading
 import time
@@ -23,22 +27,23 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, final
 from weakref import WeakValueDictionary
 
-from tidewolf.core import errors
+import numpy as np
+
+from tidewolf.core import conforming, errors, round_info
 from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
-from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Floats
 from tidewolf.live.runner import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
-from tidewolf.service.description import Built, Description, Settings
-from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended, on_disk
-from tidewolf.service.operating import operate
+from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended
+from tidewolf.service.models import Built, Description, Point, Settings, warm_up
 from tidewolf.service.requests import Caller, Limits, problem, status_of
-from tidewolf.service.warming import warm_up
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
 # Rounds whose costs are shown.
@@ -158,7 +163,7 @@ class Sessions:
     --------
     >>> import tempfile
     >>> from tidewolf.storage.session_store import SessionStore
-    >>> from tidewolf.service.description import Description
+    >>> from tidewolf.service.models import Description
     >>> from tidewolf.service.models import DecisionRequest, Observation
     >>> from tidewolf.service.sessions import Sessions
     >>> from tidewolf.service.requests import Caller
@@ -208,8 +213,7 @@ class Sessions:
         info = self.store.info(name)
         if info is not None and info.description != description.canonical:
             words = f"There is a session called {name!r} already, with another description"
-            cure = "migrate or delete it, or choose another name"
-            raise errors.AlreadyThere(f"{words}: {cure}.")
+            raise errors.AlreadyThere(f"{words}: migrate or delete it, or choose another name.")
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
@@ -229,7 +233,7 @@ class Sessions:
             with self.store.transaction(name) as transaction:
                 self.store.create(name, description.canonical, settings.text)
                 self.store.audit(caller.who, name, "put", description.why or "")
-            on_disk(transaction.future)
+            ended(transaction.future).result()
         except errors.AlreadyThere:
             return False
         warm_up(built)
@@ -237,10 +241,10 @@ class Sessions:
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         infos = self.store.infos(prefix, after, most)
-        found = [(info, Settings.shown(info.settings)) for info in infos]
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info, own in found
+            for info in infos
+            for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
 
@@ -251,7 +255,7 @@ class Sessions:
                 self.store.delete(name)
                 self.store.audit(caller.who, name, "delete", why)
                 self._let_go(name, place)
-            on_disk(transaction.future)  # no request finds it half deleted
+            ended(transaction.future).result()  # no request finds it half deleted
         finally:
             place.lock.release()
         return Reply(200, {"name": name, "deleted": True})
@@ -259,29 +263,24 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
+        writing = self.store.transaction(name)
         try:
-            with (
-                self._held(name, looks=True) as hosted,
-                self.store.transaction(name) as transaction,
-            ):
+            with self._held(name, looks=True) as hosted, writing as transaction:
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
         return Reply(200, answer, transaction.future if transaction.writes else self._after(hosted))
 
     def observe(self, name: str, body: m.Observation | m.Observations) -> Reply:
+        observe: Any = HostedSession.observe if isinstance(body, m.Observation) else self._observed
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
             try:
-                if isinstance(body, m.Observation):
-                    answer = hosted.observe(body)
-                else:
-                    answer = self._observed(hosted, body)
+                answer = observe(hosted, body)
             finally:
                 hosted.trim()
         return Reply(200, answer, transaction.future)
 
     def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
-        """Each in order, up to the first that is refused."""
         if len(body.observations) > self.limits.observations:
             raise InvalidInput(f"Send at most {self.limits.observations:,} observations at a time.")
         found: list[dict[str, Any]] = []
@@ -290,8 +289,8 @@ class Sessions:
                 found.append(hosted.observe(m.Observation.read(item)))
                 del found[-1]["rounds"]
         except (InvalidInput, errors.NotSupported) as error:
-            title = type(error).__name__
-            found.append({"error": problem(status_of(error), str(error), title=title)})
+            refusal = problem(status_of(error), str(error), title=type(error).__name__)
+            found.append({"error": refusal})
         return {"observations": found, "rounds": hosted.session.rounds}
 
     def lock_at_once(
@@ -306,8 +305,8 @@ class Sessions:
         hosted = place.hosted
         is_quick = hosted is not None and hosted.seconds < QUICK and not hosted.lost
         if hosted is not None and is_quick and self.store.holds(name):
-            is_asked = isinstance(body, m.DecisionRequest) and body.round is not None
-            if not is_asked or (body.round or 1) <= hosted.session.round + 2:
+            ahead = body.round if isinstance(body, m.DecisionRequest) else None
+            if (ahead or 1) <= hosted.session.round + 2:
                 return place.lock
         place.lock.release()
         return None
@@ -320,7 +319,9 @@ class Sessions:
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
         if body.unavailable:
-            out = entries_out(built.K, RoundInfo(unavailable=entries.unavailable(body.unavailable)))
+            out = entries_out(
+                built.K, round_info.RoundInfo(unavailable=entries.unavailable(body.unavailable))
+            )
         candidates = [
             Candidate("learner", None, f"The session cannot be opened: {error}"),
             *([] if wanted is None or wanted.point is None else [wanted]),
@@ -340,8 +341,7 @@ class Sessions:
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            what = operate(hosted, body)
-            self.store.audit(caller.who, name, what, body.why or "")
+            self.store.audit(caller.who, name, operate(hosted, body), body.why or "")
             answer = hosted.description()
         return Reply(200, answer, transaction.future)
 
@@ -361,8 +361,7 @@ class Sessions:
         return Reply(200, {"rounds": rounds})
 
     def audit(self, name: str | None = None, after: int = 0, most: int = 100) -> Reply:
-        entries = self.store.entries(name, after, most)
-        return Reply(200, {"entries": [one._asdict() for one in entries]})
+        return Reply(200, {"entries": [*map(vars, self.store.entries(name, after, most))]})
 
     def overview(self) -> Sequence[Overview]:
         """The state of all sessions, without opening any; reused for a second."""
@@ -409,7 +408,6 @@ class Sessions:
     # --- places -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close all sessions; the store stays open."""
         with self._mutex:
             names = list(self._opened)
         for name in names:
@@ -442,9 +440,8 @@ class Sessions:
                 yield hosted
                 hosted.took(time.thread_time() - began)
             except BaseException as error:
-                is_refusal = isinstance(error, TidewolfError)
-                is_refusal = is_refusal and not isinstance(error, CheckpointError)
-                if not is_refusal or not self.store.holds(name):  # refused after it had written
+                fails = not isinstance(error, TidewolfError) or isinstance(error, CheckpointError)
+                if fails or not self.store.holds(name):  # refused after it had written
                     self._let_go(name, place)
                 raise
         finally:
@@ -499,3 +496,129 @@ def _built(info: SessionInfo) -> Built:
     except InvalidInput as error:
         what = f"The description of the session {info.name} was changed on disk"
         raise errors.BrokenFile(f"{what}: {error} Go back to an earlier copy.") from None
+
+
+# --- what operators do ----------------------------------------------------------------------------
+
+
+def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.Migration) -> str:
+    """Do what an operator asks for; returns what was done, for the audit."""
+    match body:
+        case m.ModeChange():
+            return _set_mode(hosted, body)
+        case m.Pin():
+            pin = _member(hosted, body.decision, "The decision to pin")
+            _set(hosted, hosted.settings.changed(pin=pin))
+            return "unpin" if pin is None else "pin"
+        case m.Rollback():
+            return _roll_back(hosted, body.round - 1)
+        case m.Migration():
+            return _migrate(hosted, body)
+
+
+def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
+    if body.mode != "live":
+        _require_overrides(hosted)
+    if body.incumbent is not None and body.mode != "shadow":
+        raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {body.mode}.")
+    incumbent = _member(hosted, body.incumbent, "The incumbent's point")
+    frozen = _current_point(hosted) if body.mode == "frozen" else None
+    _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
+    return f"mode {body.mode}"
+
+
+def _roll_back(hosted: HostedSession, number: int) -> str:
+    before, session, store, name = hosted.next_round, hosted.session, hosted.store, hosted.name
+    ended(store.flushed(name)).result()
+    try:
+        session.rollback(number)
+    except InvalidInput:
+        what = f"Round {number + 1} cannot be gone back to: it is after round {before + 1}"
+        raise InvalidInput(f"{what}, or is not stored.") from None
+    store.forget_rounds(name, number + 1)
+    if hosted.settings.since >= number:  # that round is another one
+        hosted.settings = replace(hosted.settings, since=-1)
+        store.set(name, hosted.settings.text)
+    for row in store.rounds_of(name, min(session.pending, default=number) + 1, number):
+        note = Note.of(row)
+        if note is not None and row.round - 1 in session.pending:
+            note = note._replace(observed=False, rounds=0, played="", saved=None)
+            store.note(name, note._replace(cost=None, violation=None).row(row.round - 1))
+    hosted.lost, hosted.asked_at = True, {}
+    return f"rollback from round {before + 1} to round {number + 1}"
+
+
+def _migrate(hosted: HostedSession, body: m.Migration) -> str:
+    changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
+    changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
+    if not changes:
+        raise InvalidInput("A migration has a set, or learners, or a fallback.")
+    description = Description.read(json.loads(hosted.info.description) | changes)
+    built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
+    hosted.session.migrate(built.learner)
+    hosted.use(built)
+    places = [hosted.entries.place.get(name, -1) for name in names]
+    points: dict[str, Point | None] = {}
+    for key in ("pin", "incumbent", "frozen"):
+        moved = _moved(hosted, getattr(settings, key), places)
+        points[key] = None if moved is None else tuple(moved.tolist())
+    lost = [key for key, x in points.items() if x is None and getattr(settings, key)]
+    changed = replace(
+        settings.changed(**points),
+        learner=type(built.learner).__name__,
+        fallback=built.fallback,
+        eras=settings.eras if names == tuple(hosted.entries.names) else (*settings.eras, names),
+    )
+    _set(hosted, changed)
+    if "frozen" in lost:
+        _set(hosted, replace(changed, frozen=_current_point(hosted)))
+    for number, note in hosted.answers.items():  # of rounds that wait, in the entries of the set
+        now = note._replace(era=-1)  # it is decided anew
+        if (x := _moved(hosted, note.decision, places)) is not None:
+            proposal, era = _moved(hosted, note.proposal, places), len(hosted.settings.eras)
+            now = note._replace(decision=x, proposal=proposal, era=era)
+        hosted.store.note(hosted.name, now.row(number))
+    hosted.store.set(hosted.name, description.canonical, "description")
+    hosted.lost = True
+    words = f"; its {' and '.join(lost)} used removed entries" if lost else ""
+    return f"migrate before round {hosted.session.round + 1}{words}"
+
+
+def _moved(hosted: HostedSession, x: Floats | Point | None, places: list[int]) -> Floats | None:
+    """A point of the set before in the entries of the set now; None if that does not have it."""
+    if x is None:
+        return None
+    found: Floats = np.zeros(len(hosted.entries.names))
+    for value, place in zip(x, places, strict=True):
+        if place >= 0:
+            found[place] = value
+        elif value != 0.0:
+            return None
+    return found if conforming.is_member(hosted.K, found.reshape(hosted.K.shape)) else None
+
+
+def _set(hosted: HostedSession, settings: Settings) -> None:
+    hosted.settings = replace(settings, since=hosted.session.round)
+    hosted.store.set(hosted.name, hosted.settings.text)
+
+
+def _current_point(hosted: HostedSession) -> Point:
+    number = hosted.session.round
+    note, least = hosted.note_of(number) or Note(None), hosting.static(hosted.settings, hosted.K)
+    points = note.decision, note.proposal, hosted.last_before(number), least.point
+    return next(tuple(x.tolist()) for x in points if x is not None)
+
+
+def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
+    if given is None:
+        return None
+    _require_overrides(hosted)
+    return tuple((hosted.built.member(given, what).reshape(-1) + 0.0).tolist())
+
+
+def _require_overrides(hosted: HostedSession) -> None:
+    if not hosted.takes_late:
+        raise errors.NotSupported(
+            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+            "Ensemble, or a LyapunovDescent."
+        )

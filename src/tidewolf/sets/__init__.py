@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from inspect import isabstract
 
-from tidewolf.core.matrices import SparsePlusLowRank
+from tidewolf.core.sparse import SparsePlusLowRank
 from tidewolf.sets import graph_tools
 from tidewolf.sets.balls import (
     Box,

@@ -13,7 +13,6 @@ import numpy as np
 
 from tidewolf.core import errors, settings
 from tidewolf.core.arrays import (
-    as_own,
     eps_of,
     flat,
     frozen,
@@ -25,9 +24,10 @@ from tidewolf.core.arrays import (
     plus,
     to_numpy,
 )
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
-from tidewolf.core.vertices import Dense, Sparse, Vertex
+from tidewolf.core.vertices import Dense, Sparse
 from tidewolf.kernels import box as kernels
 from tidewolf.sets import base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
@@ -44,7 +44,7 @@ Entries: TypeAlias = Annotated[int | Shape, settings.Size()]
 Bound: TypeAlias = Annotated[float, settings.Number(above=0.0)]
 
 
-class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
+class NormBall(base.ClosedForm, base.Relaxable):
     """Abstract: { x : norm(x) <= tau }.
 
     A subclass is a frozen dataclass with fields tau and n, or with a `shape` of its own.
@@ -88,9 +88,8 @@ class NormBall(base.ClosedForm, base.SparseSet, base.Relaxable):
 
 
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
-    if k > n:
-        words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-        raise errors.InvalidInput(words, setting="k")
+    words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
+    base.require(k <= n, errors.InvalidInput, words, "k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -242,9 +241,9 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         super().__post_init__()
         matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
-        if tuple(matrix.shape) not in ((n,), (n, n)) or n == 0:
-            words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
-            raise errors.WrongShape(words, setting="matrix")
+        words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
+        square = n > 0 and tuple(matrix.shape) in ((n,), (n, n))
+        base.require(square, errors.WrongShape, words, "matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         base.require_shape(self, "center", self.shape)
@@ -414,9 +413,6 @@ class LpBall(NormBall):
         s = s * (self.tau / (float(xp.sum(s * sizes)) ** (1.0 / self.p) or 1.0))
         return Answer(Dense(xp.where(direction < 0, s, -s)))
 
-    def atom(self, point: Array) -> Vertex:
-        return Dense(as_own(point, "The member"))
-
     @classmethod
     def examples(cls) -> Sequence[LpBall]:
         return (cls(1, 3.0), cls(4, 1.5, 2.0), cls((2, 3), 5.0, 0.1))
@@ -435,7 +431,7 @@ class LpBall(NormBall):
 # tau and sum (p + q) <= k tau.
 
 
-class _FewEntries(NormBall, base.Projectable, base.Polyhedral):
+class _FewEntries(NormBall, base.SparseSet, base.Projectable, base.Polyhedral):
     k: int
 
     @property
@@ -466,10 +462,11 @@ class _FewEntries(NormBall, base.Projectable, base.Polyhedral):
         return signed(cut, y)
 
     def description(self) -> base.LinearDescription:
-        from scipy.sparse import eye_array, hstack
-
         n = math.prod(self.shape)
-        lift, row = hstack([eye_array(n), -eye_array(n)], format="csr"), np.ones((1, 2 * n))
+        lift, row = (
+            sp.hstack([sp.eye_array(n), -sp.eye_array(n)], format="csr"),
+            np.ones((1, 2 * n)),
+        )
         upper, total = np.full(2 * n, self.tau), np.array([self.k * self.tau])
         return base.LinearDescription(0.0 * upper, upper, A_ub=row, b_ub=total, lift=lift)
 
@@ -562,7 +559,7 @@ class L1Ball(_FewEntries):
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
 
 
-class _Ordered(NormBall, base.Projectable):
+class _Ordered(NormBall, base.SparseSet, base.Projectable):
     """Abstract: sizes, the largest times the first weight and so on, sum to at most tau."""
 
     @property
@@ -661,9 +658,9 @@ class OrderedWeightedBall(_Ordered):
     def __post_init__(self) -> None:
         super().__post_init__()
         w = to_numpy(self.weights)
-        if (np.diff(w) > 0).any() or w[-1] < 0 or w[0] <= 0:
-            words = "weights of OrderedWeightedBall must start above 0 and never rise."
-            raise errors.InvalidInput(words, setting="weights")
+        words = "weights of OrderedWeightedBall must start above 0 and never rise."
+        falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
+        base.require(falling, errors.InvalidInput, words, "weights")
 
     @property
     def shape(self) -> Shape:
@@ -682,9 +679,7 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
     """The leading pools of z - t w, those with a positive value: how many entries each has, and the
     means of z and w over them.
     """
-    from scipy.optimize import isotonic_regression
-
-    x = isotonic_regression(z - t * w, increasing=False).x
+    x = scipy.optimize.isotonic_regression(z - t * w, increasing=False).x
     stops = np.flatnonzero(np.append(np.diff(x) != 0, True))
     starts = np.append(0, stops[:-1] + 1)
     kept = x[stops] > 0
@@ -756,15 +751,13 @@ class KNormBall(_Ordered, base.Polyhedral):
         return Answer(Sparse(self.shape, chosen, np.where(d[chosen] < 0, size, -size)))
 
     def description(self) -> base.LinearDescription:
-        from scipy.sparse import block_array, csr_array, eye_array
-
         n = math.prod(self.shape)
-        x, t, ones = eye_array(n), csr_array(np.ones((n, 1))), csr_array(np.ones((1, n)))
-        rows = [[x, -x, -t], [-x, -x, -t], [None, ones, csr_array([[float(self.k)]])]]
+        x, t, ones = (sp.eye_array(n), sp.csr_array(np.ones((n, 1))), sp.csr_array(np.ones((1, n))))
+        rows = [[x, -x, -t], [-x, -x, -t], [None, ones, sp.csr_array([[float(self.k)]])]]
         upper = np.full(2 * n + 1, self.tau)
         lower = np.where(np.arange(2 * n + 1) < n, -self.tau, 0.0)
-        A_ub, b_ub = block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau)
-        lift = eye_array(n, 2 * n + 1, format="csr")
+        A_ub, b_ub = (sp.block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau))
+        lift = sp.eye_array(n, 2 * n + 1, format="csr")
         return base.LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
 
     @classmethod
@@ -798,7 +791,7 @@ class GroupNumbers(settings.Numbers):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class GroupBall(NormBall, base.Projectable):
+class GroupBall(NormBall, base.SparseSet, base.Projectable):
     """Arrays whose groups have weighted lengths of at most `tau` in sum. Geometry exact.
 
     Parameters
@@ -916,7 +909,7 @@ def _numbers(x: Array) -> Floats:
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, base.KernelGeometry):
+class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
     """Arrays with every entry between `lower` and `upper`. Geometry exact.
 
     Parameters
@@ -944,8 +937,8 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
         super().__post_init__()
         base.require_shape(self, "upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
-        if (wrong := np.argwhere(self._widths < 0)).size:
-            words = f"upper of Box must be at least lower; at entry {wrong[0].tolist()} it is not."
+        for wrong in np.argwhere(self._widths < 0)[:1].tolist():
+            words = f"upper of Box must be at least lower; at entry {wrong} it is not."
             raise errors.EmptySet(words, setting="upper")
 
     @property
@@ -995,10 +988,6 @@ class Box(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable, ba
     def project(self, y: Array) -> Array:
         """Every entry moved to its nearer bound where it is outside."""
         return namespace(y).clip(y, like(self.lower, y), like(self.upper, y))
-
-    def relax(self, y: Array) -> Array:
-        """The box itself."""
-        return self.project(y)
 
     def description(self) -> base.LinearDescription:
         return base.LinearDescription(

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
+from tidewolf.core import settings, vertices
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import (
     SILENCE,
@@ -33,13 +34,11 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, WrongShape, WrongType
+from tidewolf.core.errors import OracleError, TidewolfError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
-from tidewolf.core.settings import Check
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
-from tidewolf.core.vertices import Dense, Sparse, Vertex
 
 
 def _check_direction(method: Any) -> Any:
@@ -66,15 +65,15 @@ def _check_array(accept: Any, what: str, method: Any) -> Any:
 
 def _check_vertex(method: Any) -> Any:
     @wraps(method)
-    def checked(self: ConvexSet, vertex: Vertex) -> float:
-        if not isinstance(vertex, Vertex) or tuple(vertex.shape) != self.shape:
-            known = "a vertex that `answer` or `atom` of this set returned"
-            raise WrongType(f"Expected {known}, not {shown(vertex)}.")
+    def checked(self: ConvexSet, vertex: vertices.Vertex) -> float:
+        if not isinstance(vertex, vertices.Vertex) or tuple(vertex.shape) != self.shape:
+            raise WrongType(f"Expected a vertex that this set answered with, not {shown(vertex)}.")
         return cast(float, method(self, vertex))
 
     return checked
 
 
+# What checks the arguments of each method of a set, so that its class need not.
 _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "answer": _check_direction,
     "atom": partial(_check_array, as_direction, "The point"),
@@ -85,7 +84,6 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "tangent": partial(_check_array, as_direction, "The direction"),
     "vertex_infeasibility": _check_vertex,
 }
-"""What checks the arguments of each method of a set, so that its class need not."""
 
 
 class Factors(NamedTuple):
@@ -152,9 +150,8 @@ class ConvexSet(Value, ABC):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if cls.lmo is ConvexSet.lmo and cls.answer is ConvexSet.answer:
-            either = "lmo(direction) or answer(direction, warm)"
-            raise TypeError(f"{cls.__name__} must define {either}.")
+        if "examples" in vars(cls) and (cls.lmo, cls.answer) == (ConvexSet.lmo, ConvexSet.answer):
+            raise TypeError(f"{cls.__name__} must define lmo(direction) or answer(direction).")
         own = cls.__dict__.get("center")
         if isinstance(own, property) and own.fget and not own.__isabstractmethod__:
             cached = _cached_center(own.fget)
@@ -264,19 +261,19 @@ class ConvexSet(Value, ABC):
         right shape.
         """
         point = as_own(self.lmo(direction), f"The answer of the oracle of {type(self).__name__}")
-        if tuple(point.shape) != self.shape:
-            given = f"answered with shape {tuple(point.shape)}, not {self.shape}"
-            raise WrongShape(f"The oracle of {type(self).__name__} {given}.")
+        name, shape = type(self).__name__, tuple(point.shape)
+        if shape != self.shape:
+            raise WrongShape(f"The oracle of {name} answered with shape {shape}, not {self.shape}.")
         if (off := self.infeasibility(point)) > membership_tolerance(point, self.radius):
             raise OracleError(
-                f"The oracle of {type(self).__name__} answered a point that is infeasible by "
-                f"{off:.3g}: its lmo or its infeasibility is wrong; run tidewolf.testing.check_set."
+                f"The oracle of {name} answered a point that is infeasible by {off:.3g}: its lmo "
+                "or its infeasibility is wrong; run tidewolf.testing.check_set."
             )
-        return Answer(Dense(like(point, direction)))
+        return Answer(vertices.Dense(like(point, direction)))
 
-    def atom(self, point: Array) -> Vertex:
+    def atom(self, point: Array) -> vertices.Vertex:
         """A member as a vertex of the kind this set answers with."""
-        return Dense(as_own(point, "The member"))
+        return vertices.Dense(as_own(point, "The member"))
 
     def to(self, reference: Array) -> Self:
         """The set with its arrays, `center` among them, moved to another library or device.
@@ -292,8 +289,7 @@ class ConvexSet(Value, ABC):
             The same set there.
         """
         require_floating(reference)
-        own = {name: _moved(value, reference) for name, value in self.fields().items()}
-        moved = type(self)(**own)
+        moved = type(self)(**{name: _moved(x, reference) for name, x in self.fields().items()})
         for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes", "center"):
             # derived here once; there it may be out of reach of NumPy
             if isinstance(getattr(type(self), name, None), cached_property):
@@ -314,11 +310,7 @@ class ClosedForm(ConvexSet):
 
     @property
     @abstractmethod
-    def _sizes(self) -> Sizes:
-        """All four."""
-
-    @abstractmethod
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
+    def _sizes(self) -> Sizes: ...
 
     @property
     def dimension(self) -> int:
@@ -338,14 +330,11 @@ class ClosedForm(ConvexSet):
 
 
 class SparseSet(ConvexSet):
-    @abstractmethod
-    def answer(self, direction: Array, warm: Array | None = None) -> Answer: ...
-
-    def atom(self, point: Array) -> Vertex:
-        return Sparse.of(point)
+    def atom(self, point: Array) -> vertices.Vertex:
+        return vertices.Sparse.of(point)
 
 
-class InnerSet(Check):
+class InnerSet(settings.Check):
     """A set that another one is made of; in files a table, for which a set is built."""
 
     words: ClassVar[str] = 'a table such as { kind = "Simplex", n = 3 }'
@@ -359,7 +348,7 @@ class InnerSet(Check):
         return value if isinstance(value, dict) else None
 
 
-class InnerSets(Check):
+class InnerSets(settings.Check):
     words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
 
     def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
@@ -462,6 +451,20 @@ class Relaxable(ABC):
         """The projection of y on the superset: no farther from any point of the set than y."""
 
 
+class Boxed(ConvexSet, Polyhedral, Relaxable):
+    """A set with a linear description, and the box that its bounds make around it."""
+
+    def relax(self, y: Array) -> Array:
+        """The projection on the box that the bounds of the linear description make."""
+        d = self.description()
+        lower, upper = d.lower, d.upper
+        if d.lift is not None:
+            middle, reach = d.lift @ (lower + upper) / 2, abs(d.lift) @ (upper - lower) / 2
+            lower, upper = middle - reach, middle + reach
+        shift = 0.0 if d.shift is None else d.shift
+        return clipped(y, *((shift + bound).reshape(self.shape) for bound in (lower, upper)))
+
+
 class Compiled(ABC):
     """A set of vectors whose oracle is exact, is a kernel, and answers with `Sparse` vertices:
     projections may run it inside their own.
@@ -493,14 +496,14 @@ class Compiled(ABC):
     def max_nonzeros(self) -> int:
         """No vertex has more nonzero entries."""
 
-    def minimiser(self, direction: NDArray) -> Sparse:
+    def minimiser(self, direction: NDArray) -> vertices.Sparse:
         """argmin_{v in K} <direction, v>, by the kernel."""
         indices, values = np.empty(self.max_nonzeros, dtype=np.int32), np.empty(self.max_nonzeros)
         shape: Shape = self.shape  # type: ignore[attr-defined]  # a set's own
         # kernels are compiled for one kind of array
         d = np.ascontiguousarray(as_direction(direction, shape), dtype=np.float64)
         count = self.oracle(d, self.kernel_data, indices, values)
-        return Sparse(d.shape, indices[:count], values[:count])
+        return vertices.Sparse(d.shape, indices[:count], values[:count])
 
 
 class KernelGeometry(ABC):
@@ -531,7 +534,7 @@ class CostlyMembership(ABC):
     """
 
     @abstractmethod
-    def vertex_infeasibility(self, vertex: Vertex) -> float:
+    def vertex_infeasibility(self, vertex: vertices.Vertex) -> float:
         """At least the `infeasibility` of the vertex; cheap for the oracle's answers and the
         center.
         """
@@ -551,10 +554,18 @@ def membership_tolerance(x: Array, radius: float) -> float:
     return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
 
 
+def require(
+    holds: object, error: type[TidewolfError], words: str, setting: str | None = None
+) -> None:
+    """Raise the error with these words unless the condition holds."""
+    if not holds:
+        raise error(words, setting=setting)
+
+
 def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:
-    if (given := tuple(getattr(owner, name).shape)) != shape:
-        words = f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}."
-        raise WrongShape(words, setting=name)
+    given = tuple(getattr(owner, name).shape)
+    words = f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}."
+    require(given == shape, WrongShape, words, name)
 
 
 def shape_of(n: int | Shape) -> Shape:

@@ -11,15 +11,14 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 
-from tidewolf.core import oracle, values
+from tidewolf.core import oracle, settings, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
 from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
-from tidewolf.core.settings import Number, Numbers, checked, names_in_files
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
-from tidewolf.sets import generic, spectra
-from tidewolf.sets.balls import Box, L2Ball
+from tidewolf.sets import balls, generic, spectra
 from tidewolf.sets.base import (
     ConvexSet,
     CostlyMembership,
@@ -30,6 +29,7 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
+    require,
     require_shape,
 )
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
@@ -146,9 +146,7 @@ class Image(values.Composed, ConvexSet):
         shift = offset if inside.shift is None else offset + self.scale * inside.shift
         lift = inside.lift
         if lift is not None or self.scale != 1.0:
-            from scipy.sparse import eye_array
-
-            lift = self.scale * (eye_array(len(offset), format="csr") if lift is None else lift)
+            lift = self.scale * (sp.eye_array(len(offset), format="csr") if lift is None else lift)
         return inside._replace(shift=shift, lift=lift)
 
     def _preimage(self, x: Array) -> Array:
@@ -191,7 +189,7 @@ class Translated(Image):
     """
 
     K: Annotated[ConvexSet, InnerSet()]
-    shift: Annotated[Array, Numbers()]
+    shift: Annotated[Array, settings.Numbers()]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -203,9 +201,9 @@ class Translated(Image):
     def examples(cls) -> Sequence[Translated]:
         return (
             cls(Simplex(3), [1.0, 0.0, -2.0]),
-            cls(L2Ball(2), [0.0, 4.0]),
+            cls(balls.L2Ball(2), [0.0, 4.0]),
             cls(generic.VertexHull([[1.0, 2.0], [1.0, 2.0]]), [-1.0, -2.0]),
-            cls(cls(Box([0.0], [2.0]), [1.0]), [1.0]),
+            cls(cls(balls.Box([0.0], [2.0]), [1.0]), [1.0]),
         )
 
 
@@ -231,18 +229,18 @@ class Scaled(Image):
     """
 
     K: Annotated[ConvexSet, InnerSet()]
-    factor: Annotated[float, Number(above=0.0)]
+    factor: Annotated[float, settings.Number(above=0.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not math.isfinite(self.factor * (self.K.diameter + length(self.K.center))):
-            words = f"factor of Scaled = {self.factor:g} makes the set larger than numbers are."
-            raise InvalidInput(words, setting="factor")
+        words = f"factor of Scaled = {self.factor:g} makes the set larger than numbers are."
+        size = self.factor * (self.K.diameter + length(self.K.center))
+        require(math.isfinite(size), InvalidInput, words, "factor")
         self._move(self.factor, 0.0 * self.K.center)
 
     @classmethod
     def examples(cls) -> Sequence[Scaled]:
-        return (cls(Translated(Simplex(3), [0.0, 4.0, 1.0]), 2.0), cls(L2Ball(2), 0.1))
+        return (cls(Translated(Simplex(3), [0.0, 4.0, 1.0]), 2.0), cls(balls.L2Ball(2), 0.1))
 
 
 # A set drawn towards its center c: { c + factor (v - c) : v in K } = (1 - factor) c + factor K.
@@ -270,7 +268,7 @@ class Shrunk(Image):
     """
 
     K: Annotated[ConvexSet, InnerSet()]
-    factor: Annotated[float, Number(above=0.0, most=1.0)]
+    factor: Annotated[float, settings.Number(above=0.0, most=1.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -284,10 +282,10 @@ class Shrunk(Image):
     def examples(cls) -> Sequence[Shrunk]:
         return (
             cls(Simplex(4), 0.5),
-            cls(L2Ball(3, center=[1.0, 1.0, 1.0]), 0.01),
+            cls(balls.L2Ball(3, center=[1.0, 1.0, 1.0]), 0.01),
             cls(CappedSimplex(5, 0.5), 1.0),
             cls(generic.VertexHull([[0.0, 1.0], [2.0, 1.0]]), 0.9),
-            cls(Translated(Box([-1.0, 3.0], [1.0, 3.0]), [5.0, 0.0]), 0.3),
+            cls(Translated(balls.Box([-1.0, 3.0], [1.0, 3.0]), [5.0, 0.0]), 0.3),
         )
 
 
@@ -307,8 +305,8 @@ class Shrunk(Image):
 # so can it. If all parts are simplices of shares, or all are boxes, passes over the whole vector
 # answer, not a loop over parts.
 
+# Whether all parts need a capability for the product to have it, or any.
 _NEEDED = {Projectable: all, Polyhedral: all, Relaxable: any, CostlyMembership: any}
-"""Whether all parts need a capability for the product to have it, or any."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -351,7 +349,7 @@ class Product(values.Composed, ConvexSet):
         object.__setattr__(self, "parts", _checked(sets, parts))
 
     @classmethod
-    @names_in_files
+    @settings.names_in_files
     def from_parts(cls, parts: Annotated[Sequence[ConvexSet], InnerSets()]) -> Product:
         """The product of the sets of a list.
 
@@ -388,8 +386,8 @@ class Product(values.Composed, ConvexSet):
 
     @cached_property
     def center(self) -> Array:
-        first = self.parts[0].center
-        return frozen(end_to_end([like(part.center, first) for part in self.parts]))
+        centers = [part.center for part in self.parts]
+        return frozen(end_to_end([like(center, centers[0]) for center in centers]))
 
     @cached_property
     def radius(self) -> float:
@@ -461,14 +459,15 @@ class Product(values.Composed, ConvexSet):
         return end_to_end([like(x, arrays[0]) for x in arrays])
 
     @cached_property
-    def whole(self) -> SimplexProduct | Box | None:
+    def whole(self) -> SimplexProduct | balls.Box | None:
         """The same set if all parts are simplices of shares, or boxes of NumPy's."""
         parts: Any = self.parts
-        if all(type(part) is Simplex and part.total == 1.0 and not part.at_most for part in parts):
-            return SimplexProduct([math.prod(shape) for shape in self._shapes])
-        if all(type(part) is Box and type(part.lower) is np.ndarray for part in parts):
+        least = parts[0].least if type(parts[0]) is Simplex else 0.0
+        if all(part == Simplex(math.prod(part.shape), least=least) for part in parts):
+            return SimplexProduct([math.prod(shape) for shape in self._shapes], least=least)
+        if all(type(part) is balls.Box and type(part.lower) is np.ndarray for part in parts):
             ends = [(part.lower.reshape(-1), part.upper.reshape(-1)) for part in parts]
-            return Box(*map(np.concatenate, zip(*ends, strict=True)))
+            return balls.Box(*map(np.concatenate, zip(*ends, strict=True)))
         return None
 
     def tangent(self, direction: Array) -> Array:
@@ -526,11 +525,11 @@ class Product(values.Composed, ConvexSet):
 
     @classmethod
     def examples(cls) -> Sequence[Product]:
-        flat_ball = L2Ball((1, 2), radius=0.5)
+        flat_ball = balls.L2Ball((1, 2), radius=0.5)
         return (
-            cls(Simplex(3), Box([0.0, 1.0], [2.0, 1.0])),
+            cls(Simplex(3), balls.Box([0.0, 1.0], [2.0, 1.0])),
             cls(Simplex(2, at_most=True), Translated(Simplex(3), [1.0, 0.0, 0.0]), flat_ball),
-            cls(spectra.BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(L2Ball(1))),
+            cls(spectra.BoundedPSD(2, tolerance=1e-9, dense=0), Simplex(1), cls(balls.L2Ball(1))),
         )
 
     @cached_property
@@ -543,7 +542,7 @@ class Product(values.Composed, ConvexSet):
 
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
-    given: tuple[ConvexSet, ...] = checked(InnerSets(), (*sets, *more), "parts", "Product")
+    given: tuple[ConvexSet, ...] = settings.checked(InnerSets(), (*sets, *more), "parts", "Product")
     if not given:
         raise EmptySet("parts of Product must be at least one set.", setting="parts")
     return given
@@ -554,8 +553,6 @@ def _one(part: ConvexSet) -> Factors:
 
 
 def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescription:
-    from scipy.sparse import block_diag, csr_array, eye_array
-
     def joined(name: str, missing: list[Any]) -> Any:
         given = [getattr(d, name) for d in told]
         if all(part is None for part in given):
@@ -563,10 +560,10 @@ def _blocks(told: list[LinearDescription], sizes: list[int]) -> LinearDescriptio
         filled = [m if part is None else part for part, m in zip(given, missing, strict=True)]
         if np.ndim(missing[0]) == 1:
             return np.concatenate(filled)
-        return block_diag(list(map(csr_array, filled)), format="csr")
+        return sp.block_diag(list(map(sp.csr_array, filled)), format="csr")
 
-    no_rows = [csr_array((0, len(d.lower))) for d in told]
+    no_rows = [sp.csr_array((0, len(d.lower))) for d in told]
     missing = dict.fromkeys(("lower", "upper", "b_eq", "b_ub"), [np.zeros(0)] * len(told))
-    missing |= {"A_eq": no_rows, "A_ub": no_rows, "lift": list(map(eye_array, sizes))}
+    missing |= {"A_eq": no_rows, "A_ub": no_rows, "lift": list(map(sp.eye_array, sizes))}
     missing["shift"] = list(map(np.zeros, sizes))
     return LinearDescription(**{name: joined(name, missing[name]) for name in missing})

@@ -16,22 +16,21 @@ from tidewolf.core.settings import Text, names_in_files
 from tidewolf.core.types import Array, Bools, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels import network_simplex as simplex
 from tidewolf.kernels.network_simplex import ROUNDING
-from tidewolf.sets import base, flows, graphs, laplacian
+from tidewolf.sets import base, flows, graphs
 
+# 1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial arc
+# of every node
 Basis: TypeAlias = np.ndarray[Any, np.dtype[np.int8]]
-"""1: at its lower bound, 0: in the tree, -1: at its upper bound; arcs first, then the artificial
-arc of every node
-"""
 
+# Tails, heads and room of all arcs, the artificial ones last.
 Arcs: TypeAlias = tuple[Int32s, Int32s, Floats]
-"""Tails, heads and room of all arcs, the artificial ones last."""
 
 
 # A network with bounds on its arcs and supplies at its nodes, and its cheapest flows by the network
 # simplex (kernels/network_simplex.py).
 
+# How many pivots a node may take from another basis, before a first one is quicker.
 WARM = 3
-"""How many pivots a node may take from another basis, before a first one is quicker."""
 
 
 @final
@@ -296,7 +295,7 @@ def _walk(
 # supply, other arcs as they are }, its directions circulations on free arcs:
 #
 #     dimension    = arcs - nodes + parts of the free graph            exact
-#     tangent      = projection on these circulations                  exact as laplacian.py says
+#     tangent      = projection on these circulations                  exact as graphs.py says
 #     center       a flow whose least distance s from the bounds of free arcs is largest: over
 #                  cuts S, s = (upper out of S - lower into S - supply of S) / free arcs across;
 #                  Newton's method cut by cut
@@ -310,8 +309,8 @@ def _walk(
 # arcs, and its bounds beyond. The bounds of radius and diameter are attained where arcs run empty
 # or full.
 
+# Up to how many free arcs what each can carry is worked out.
 RANGED = 1000
-"""Up to how many free arcs what each can carry is worked out."""
 
 
 _Before = Text("What is sent, before the names of arcs, as in a product; empty: nothing is.")
@@ -319,7 +318,7 @@ _Before = Text("What is sent, before the names of arcs, as in a product; empty: 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CapacitatedFlow(flows.Flows):
+class CapacitatedFlow(base.ClosedForm, flows.Flows):
     """Flows with bounds on arcs and supplies at nodes; point[i] is the flow on arc i.
 
     Make one with `from_edges`. Dimension exact; radius and diameter upper bounds; inner radius
@@ -381,10 +380,7 @@ class CapacitatedFlow(flows.Flows):
         array([2., 1.])
         """
         nodes, tails, heads = graphs.number_nodes(edges)
-        if not nodes:
-            raise errors.EmptyGraph(
-                "The graph has no edges; a flow needs at least one.", setting="edges"
-            )
+        graphs.require_edges(tails, "A flow")
         supply, numbers = np.zeros(len(nodes)), graphs.numbers_of(nodes)
         for node, amount in supplies.items():
             supply[graphs.node_number(node, numbers, "The supplied node", "supplies")] = amount
@@ -400,10 +396,10 @@ class CapacitatedFlow(flows.Flows):
             e = int(np.argmax(net.lower > net.upper))
             words = f"Arc {e} has the bounds {net.lower[e]:g} and {net.upper[e]:g}; swap them."
             raise errors.EmptySet(words, setting="lower")
-        if abs(net.supply.sum()) > ROUNDING * np.abs(net.supply).sum():
-            sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
-            words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
-            raise errors.EmptySet(words, setting="supplies")
+        sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
+        words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
+        balanced = abs(net.supply.sum()) <= ROUNDING * np.abs(net.supply).sum()
+        base.require(balanced, errors.EmptySet, words, "supplies")
         if (cut := violated_cut(net)) is not None:
             raise errors.EmptySet(cut_sentence(net, cut), setting="supplies")
 
@@ -451,10 +447,10 @@ class CapacitatedFlow(flows.Flows):
         return np.asarray(loose[~fixed])
 
     @cached_property
-    def _hull(self) -> laplacian.HullProjection:
+    def _hull(self) -> graphs.HullProjection:
         net, loose = self.network, self._loose
         ends = net.tails[loose], net.heads[loose]
-        return laplacian.HullProjection(loose, *ends, len(net.nodes), self._grounded)
+        return graphs.HullProjection(loose, *ends, len(net.nodes), self._grounded)
 
     @cached_property
     def center(self) -> Array:
@@ -500,39 +496,24 @@ class CapacitatedFlow(flows.Flows):
         return float((high - low).max()) or 1.0
 
     @cached_property
-    def radius(self) -> float:
+    def _sizes(self) -> base.Sizes:
         if self.dimension == 0:
-            return 0.0
-        (low, high), c, unit = self._ranges, self._center, self._unit
-        slopes = (low - c) / unit + (high - c) / unit
+            return base.Sizes(0, 0.0, 0.0, 0.0)
+        net, (low, high), c, unit = self.network, self._ranges, self._center, self._unit
+        slopes, w = (low - c) / unit + (high - c) / unit, (high - low) / unit
         start = float((((low - c) / unit) ** 2).sum())
-        return unit * math.sqrt(max(0.0, start + self._most(slopes, low) / unit))
-
-    @cached_property
-    def diameter(self) -> float:
-        if self.dimension == 0:
-            return 0.0
-        (low, high), unit = self._ranges, self._unit
-        w = (high - low) / unit
+        radius = unit * math.sqrt(max(0.0, start + self._most(slopes, low) / unit))
         most = min(self._most(w, low), self._most(-w, high)) / unit
-        return min(2.0 * self.radius, unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most))))
+        apart = unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most)))
+        free, norms = np.isin(self._loose, self._free), self._hull.unit_norms()
+        slack = np.minimum(c - net.lower, net.upper - c)[self._loose][free]
+        inside = slack if norms is None else slack / norms[free]
+        return base.Sizes(self.dimension, radius, min(2.0 * radius, apart), float(inside.min()))
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""
         found = self.network.cheapest(-d)
         return float(d @ (found.x - start)) + found.gap
-
-    @cached_property
-    def inner_radius(self) -> float:
-        if self.dimension == 0:
-            return 0.0
-        net, c = self.network, self._center
-        slack = np.minimum(c - net.lower, net.upper - c)
-        norms = self._hull.unit_norms()
-        if norms is None:
-            return float(slack[self._free].min())
-        free = np.isin(self._loose, self._free)
-        return float((slack[self._loose][free] / norms[free]).min())
 
     def infeasibility(self, x: Array) -> float:
         """The largest violation of a bound, or difference between what a node sends and its
@@ -584,10 +565,6 @@ class CapacitatedFlow(flows.Flows):
         found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
         return [flows.path_of(*each, net) for each in found]
 
-    def relax(self, y: Array) -> Array:
-        """The projection on the bounds alone."""
-        return base.clipped(y, self.network.lower, self.network.upper)
-
     def description(self) -> base.LinearDescription:
         """Bounds and balances; of every connected part of the graph one node's balance follows from
         the others'.
@@ -612,7 +589,6 @@ class CapacitatedFlow(flows.Flows):
 
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
-    if bounds.shape not in ((), (count,)):
-        words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-        raise errors.WrongShape(words, setting=which)
+    words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
+    base.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
     return np.array(np.broadcast_to(bounds, count))

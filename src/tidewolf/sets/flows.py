@@ -14,12 +14,16 @@ import numpy as np
 from tidewolf.core import arguments, settings, vertices
 from tidewolf.core.arrays import as_number, as_point, frozen, like, to_numpy
 from tidewolf.core.errors import CyclicGraph, InvalidInput, NotAMember, WrongShape
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, Lengths, NDArray, Shape
-from tidewolf.kernels.dag import shortest_path, shortest_paths
-from tidewolf.kernels.laplacian import circulations, unit_flow_infeasibility
+from tidewolf.kernels.graphs import (
+    circulations,
+    shortest_path,
+    shortest_paths,
+    unit_flow_infeasibility,
+)
 from tidewolf.sets import base, graph_tools, graphs
-from tidewolf.sets.laplacian import HullProjection
 
 # Unit flows of a directed acyclic graph from a source to a target: the convex hull of its paths.
 #
@@ -31,7 +35,7 @@ from tidewolf.sets.laplacian import HullProjection
 #
 #     dimension  = m - N + 1       (some flow is positive on all useful arcs: the hull is Ax = b)
 #     tangent(d) = d - A' (A A')^+ A d
-#     center     = covering flow / its value     (positive everywhere; two sweeps, kernels/dag.py)
+#     center     = covering flow / its value     (positive everywhere; two sweeps)
 #     radius^2   = |c|^2 + max over paths of sum_e (1 - 2 c_e)          exact: one oracle call
 #     diameter   <= min(2R, sqrt(2L))
 #         two paths differ in at most 2L arcs, L the longest path, arcs on every path not counted
@@ -47,17 +51,17 @@ class Path(NamedTuple):
     nodes: tuple[Hashable, ...]
 
 
-class Flows(base.SparseSet, base.Polyhedral, base.Relaxable):
+class Flows(base.SparseSet, base.Boxed):
     @property
     @abstractmethod
-    def _hull(self) -> HullProjection: ...
+    def _hull(self) -> graphs.HullProjection: ...
 
     @cached_property
     def _center(self) -> Floats:
         return np.asarray(to_numpy(self.center), dtype=np.float64)
 
     def tangent(self, direction: Array) -> Array:
-        """Exact on graphs whose Laplacian factorises small, else to `laplacian.CG_TOLERANCE`
+        """Exact on graphs whose Laplacian factorises small, else to `graphs.CG_TOLERANCE`
         relative.
         """
         projected = self._hull(to_numpy(direction))
@@ -77,7 +81,7 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
 
 
 def _inner_radius(dag: graphs.Dag, center: Floats) -> float:
-    hull = HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
+    hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
     return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
@@ -240,10 +244,10 @@ class DagFlows(Flows):
         return min(several, default=0.0)
 
     @cached_property
-    def _hull(self) -> HullProjection:
+    def _hull(self) -> graphs.HullProjection:
         sending = (self._upper > 0)[self.stack.arcs]
         arcs, tails, heads = (part[sending] for part in self._arcs)
-        return HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
+        return graphs.HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
 
     @cached_property
     def _grounded(self) -> Int32s:
@@ -265,10 +269,6 @@ class DagFlows(Flows):
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self._vertex(to_numpy(direction)))
-
-    def relax(self, y: Array) -> Array:
-        """The projection on the box from no flow to the whole demand on every useful arc."""
-        return base.clipped(y, 0.0, self._upper)
 
     def description(self) -> base.LinearDescription:
         """Bounds and balances; that of each target follows from the others of its commodity."""
@@ -681,10 +681,8 @@ class MultiFlow(DagFlows):
         """The sparse matrix (links, entries) of ones that adds up what a link carries of all
         commodities.
         """
-        from scipy.sparse import csr_array
-
         n = len(self.links)
-        return csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
+        return sp.csr_array((np.ones(n), (self.links, np.arange(n))), shape=(len(self.tails), n))
 
     def loads(self, x: Array) -> Array:
         """The load of every link: incidence @ x.

@@ -20,13 +20,18 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 from tidewolf.sets.base import (
+    Boxed,
+    ClosedForm,
     ConvexSet,
     LinearDescription,
     Polyhedral,
     Relaxable,
+    Sizes,
     clipped,
+    require,
     require_floating,
 )
 from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
@@ -41,8 +46,8 @@ from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
 # program finds one that leaves some inequality, max sum t with G r + t <= 0, 0 <= t <= 1; rays that
 # leave none are directions across all rows.
 
+# Of the set's size: what is thinner has no inside.
 FLAT = 1e-9
-"""Of the set's size: what is thinner has no inside."""
 
 
 class HalfSpaces(NamedTuple):
@@ -58,9 +63,7 @@ class HalfSpaces(NamedTuple):
 @dataclass(frozen=True)
 class DoubleNumbers(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Floats:
-        from scipy.sparse import issparse
-
-        given = super().__call__(value.toarray() if issparse(value) else value, what)
+        given = super().__call__(value.toarray() if sp.issparse(value) else value, what)
         return arrays.frozen(arrays.to_numpy(given).astype(np.float64))
 
 
@@ -94,19 +97,18 @@ def require_pairs(A: Any, b: Any, name: str) -> None:
     if A is None and b is None:
         return
     fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
-    if not fits or np.shape(b) != np.shape(A)[:1]:
-        given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
-        words = f"{given}; they must be (p, n) and (p,), both or neither."
-        raise WrongShape(words, setting=f"{'b' if A is None else 'A'}_{name}")
+    given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
+    words = f"{given}; they must be (p, n) and (p,), both or neither."
+    setting = f"{'b' if A is None else 'A'}_{name}"
+    require(fits and np.shape(b) == np.shape(A)[:1], WrongShape, words, setting)
 
 
 def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
     """A pair for each of n entries; n None is as many as are given."""
     if pairs.shape == (2,) and n is not None:
         pairs = np.tile(pairs, (n, 1))
-    if pairs.ndim != 2:
-        words = "bounds of Polytope must be a pair (lower, upper) for each entry."
-        raise WrongShape(words, setting="bounds")
+    words = "bounds of Polytope must be a pair (lower, upper) for each entry."
+    require(pairs.ndim == 2, WrongShape, words, "bounds")
     lower, upper = pairs.T
     for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
         words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
@@ -212,14 +214,13 @@ def row_space(rows: Floats) -> Floats:
 
 _FEW_ENTRIES = 256
 _ROUNDING = 1e-13
+# Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
+# the bit.
 _FAR = 1e3
-"""Times its size: how far from 0 a set may be and still be seen from there, where bounds are met to
-the bit.
-"""
+# Of the largest multiplier: smaller ones do not make a row an equation.
 _COUNTS = 1e-6
-"""Of the largest multiplier: smaller ones do not make a row an equation."""
+# A stated error, relative to costs and size, above which the solver is taken to have failed.
 _ALLOWED = 1e-6
-"""A stated error, relative to costs and size, above which the solver is taken to have failed."""
 
 
 class Frame(NamedTuple):
@@ -250,7 +251,7 @@ class PolytopeInside(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Polytope(ConvexSet, Polyhedral, Relaxable):
+class Polytope(ClosedForm, Boxed):
     """The points that satisfy inequalities, equations and bounds; it must be bounded.
 
     Dimension and inner radius exact, radius and diameter upper bounds.
@@ -307,20 +308,14 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         return arrays.frozen(self._frame.point(self._hull.c))
 
     @cached_property
-    def radius(self) -> float:
-        (lo, hi), c = self._box, self._hull.c
-        return self._frame.unit * arrays.norm(np.maximum(hi - c, c - lo)) if self.dimension else 0.0
-
-    @cached_property
-    def diameter(self) -> float:
-        lo, hi = self._box
-        return min(2.0 * self.radius, self._frame.unit * arrays.norm(hi - lo))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        open_rows = self._hull.reach > 0
-        distances = self._hull.slack[open_rows] / self._hull.reach[open_rows]
-        return self._frame.unit * float(np.min(distances)) if self.dimension else 0.0
+    def _sizes(self) -> Sizes:
+        if not self.dimension:
+            return Sizes(0, 0.0, 0.0, 0.0)
+        (lo, hi), (c, _, slack, reach), unit = self._box, self._hull, self._frame.unit
+        radius = unit * arrays.norm(np.maximum(hi - c, c - lo))
+        diameter = min(2.0 * radius, unit * arrays.norm(hi - lo))
+        inside = unit * float(np.min(slack[reach > 0] / reach[reach > 0]))
+        return Sizes(self.dimension, radius, diameter, inside)
 
     def tangent(self, direction: Array) -> Array:
         N = arrays.like(self._hull.N, direction)
@@ -345,20 +340,14 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
         last = None if basis is None else arrays.frozen(basis.statuses)
         return oracle.Answer(vertex, self._frame.unit * size * error, last)
 
-    def relax(self, y: Array) -> Array:
-        """The nearest point of the box around the set."""
-        return clipped(y, *map(self._frame.point, self._box))
-
     def description(self) -> LinearDescription:
         """In units of the set's size: the box, the equations of the affine hull, and the
         inequalities that cut something off the box.
         """
-        from scipy.sparse import eye_array
-
         G, h, *_ = self._scaled
         (lo, hi), (c, N, _, reach), (origin, unit) = self._box, self._hull, self._frame
         cut = (reach > 0) & (np.maximum(G * lo, G * hi).sum(axis=1) > h)
-        lift = None if unit == 1.0 else unit * eye_array(len(c), format="csr")
+        lift = None if unit == 1.0 else unit * sp.eye_array(len(c), format="csr")
         return LinearDescription(lo, hi, N, N @ c, G[cut], h[cut], lift, origin)
 
     def to(self, reference: Array) -> Self:
@@ -531,8 +520,8 @@ class Polytope(ConvexSet, Polyhedral, Relaxable):
 #     equal where the points are affinely independent: their weights are unique.
 
 _FEW_POINTS = 512
+# Dimensions in which facets are few enough to list.
 _FLAT = 6
-"""Dimensions in which facets are few enough to list."""
 
 
 @final
@@ -608,8 +597,6 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def infeasibility(self, x: Array) -> float:
         """The distance to the hull."""
-        from scipy.optimize import nnls
-
         away = self._rows - arrays.to_numpy(x).reshape(-1)
         scale = float(np.max(np.abs(away), initial=0.0))
         if scale == 0.0:
@@ -618,7 +605,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         columns = np.vstack([away.T, np.ones(len(away))])
         sides = np.append(np.zeros(len(columns) - 1), 1.0)
         try:
-            weights, _ = nnls(columns, sides, maxiter=30 * len(away))
+            weights, _ = scipy.optimize.nnls(columns, sides, maxiter=30 * len(away))
         except RuntimeError as error:
             raise SolverFailed(f"The distance to a hull was not found: {error}.") from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
@@ -688,10 +675,8 @@ def _nearest_facet(points: Floats) -> float:
     """The distance from 0 to the nearest facet of the hull of the points, 0 where Qhull cannot
     tell.
     """
-    from scipy.spatial import ConvexHull, QhullError
-
     size = float(np.max(np.abs(points)))
     try:
-        return size * float(np.min(-ConvexHull(points / size).equations[:, -1]))
-    except QhullError:
+        return size * float(np.min(-scipy.spatial.ConvexHull(points / size).equations[:, -1]))
+    except scipy.spatial.QhullError:
         return 0.0

@@ -19,18 +19,17 @@ from typing import Annotated, TypeAlias
 
 from tidewolf.core import errors, settings
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets import graphs
+from tidewolf.sets import base, graphs
 from tidewolf.sets.graphs import GraphLinks, Node, PositiveLengths
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
 
-Source: TypeAlias = Annotated[Hashable, Node()]
-Target: TypeAlias = Annotated[Hashable, Node()]
+Named: TypeAlias = Annotated[Hashable, Node()]
 
 
 @settings.validated
 def away(
-    links: GraphLinks, *, source: Source, target: Target, lengths: PositiveLengths = None
+    links: GraphLinks, *, source: Named, target: Named, lengths: PositiveLengths = None
 ) -> list[int]:
     """The links that lead away from the source and lie on a way to the target.
 
@@ -73,9 +72,7 @@ def away(
 
 
 @settings.validated
-def leading_away(
-    links: GraphLinks, *, source: Source, lengths: PositiveLengths = None
-) -> list[int]:
+def leading_away(links: GraphLinks, *, source: Named, lengths: PositiveLengths = None) -> list[int]:
     """The links whose head is strictly farther from the source than their tail.
 
     Parameters
@@ -111,7 +108,7 @@ def leading_away(
 
 
 @settings.validated
-def useful(links: GraphLinks, *, source: Source, target: Target) -> list[int]:
+def useful(links: GraphLinks, *, source: Named, target: Named) -> list[int]:
     """The links on some walk from the source to the target; there may be cycles.
 
     Parameters
@@ -149,7 +146,7 @@ def useful(links: GraphLinks, *, source: Source, target: Target) -> list[int]:
 
 
 @settings.validated
-def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
+def count_paths(links: GraphLinks, *, source: Named, target: Named) -> int:
     """How many paths lead from the source to the target; exact, however many.
 
     Parameters
@@ -194,7 +191,7 @@ def count_paths(links: GraphLinks, *, source: Source, target: Target) -> int:
 
 @settings.validated
 def shortest(
-    links: GraphLinks, lengths: PositiveLengths, source: Source
+    links: GraphLinks, lengths: PositiveLengths, source: Named
 ) -> tuple[dict[Hashable, float], dict[Hashable, int]]:
     """Shortest paths from a source, by Dijkstra's algorithm.
 
@@ -276,9 +273,8 @@ def _on_the_way(
 def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
     if lengths is None:
         return [1.0] * len(links)
-    if len(lengths) != len(links):
-        words = f"lengths must be {len(links)}, one for each link, not {len(lengths)}."
-        raise errors.WrongShape(words, setting="lengths")
+    words = f"lengths must be {len(links)}, one for each link, not {len(lengths)}."
+    base.require(len(lengths) == len(links), errors.WrongShape, words, "lengths")
     return [float(length) for length in lengths]
 
 

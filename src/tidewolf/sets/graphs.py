@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
@@ -14,8 +15,10 @@ from tidewolf.core import errors, settings
 from tidewolf.core.arguments import all_different, as_items, did_you_mean, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
 from tidewolf.core.frames import ENDS, edges_of, is_frame
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
-from tidewolf.kernels.dag import widest_path
+from tidewolf.kernels.graphs import widest_path
+from tidewolf.sets import base
 
 # Nodes by name and by number: what users call them, and what arrays count.
 
@@ -52,6 +55,11 @@ def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, I
     return tuple(numbers), np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
 
+def require_edges(tails: Int32s, what: str) -> None:
+    words = f"{what} needs a graph with at least one edge; this one has none."
+    base.require(len(tails), errors.EmptyGraph, words, "edges")
+
+
 def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
     return {node: number for number, node in enumerate(nodes)}
 
@@ -68,9 +76,9 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
 
 
 def require_places(places: Int32s, count: int, setting: str) -> None:
-    if len(places) and places.max() >= count:
-        words = f"{setting} must be whole numbers from 0 to {count - 1}, not {places.max()}."
-        raise errors.InvalidInput(words, setting=setting)
+    most = places.max(initial=-1)
+    words = f"{setting} must be whole numbers from 0 to {count - 1}, not {most}."
+    base.require(most < count, errors.InvalidInput, words, setting)
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
@@ -130,9 +138,7 @@ class Links(settings.Check):
     def read(self, value: Any) -> str | tuple[Link, ...] | None:
         if isinstance(value, str):
             return value or None
-        listed = isinstance(value, list) and all(
-            isinstance(link, list) and len(link) == 2 and all(map(_is_name, link)) for link in value
-        )
+        listed = isinstance(value, list) and all(_is_row(link, 2, (2,)) for link in value)
         return tuple((tail, head) for tail, head in value) if listed else None
 
 
@@ -290,10 +296,8 @@ def _is_name(value: Any) -> bool:
 
 
 def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
-    if not isinstance(item, list) or len(item) not in lengths:
-        return False
-    numbers = (settings.Number().read(number) for number in item[names:])
-    return all(map(_is_name, item[:names])) and None not in numbers
+    fits = isinstance(item, list) and len(item) in lengths and all(map(_is_name, item[:names]))
+    return fits and all(settings.Number().read(number) is not None for number in item[names:])
 
 
 # Directed acyclic graphs between a source and a target, put in order once.
@@ -304,10 +308,9 @@ def _is_row(item: Any, names: int, lengths: tuple[int, ...]) -> bool:
 #
 #     dist[v] = min over arcs (u, v) of dist[u] + weight
 
+# A covering flow over its value this close to 1 on an arc means that every path takes it: elsewhere
+# it is at most 1 - 1/value.
 ON_EVERY_PATH = 1.0 - 1e-9
-"""A covering flow over its value this close to 1 on an arc means that every path takes it:
-elsewhere it is at most 1 - 1/value.
-"""
 
 
 class Dag(NamedTuple):
@@ -352,20 +355,16 @@ def build_dag(
     """The useful part of the graph in topological order; a cycle, an unreachable target and unknown
     nodes get their sentence.
     """
-    if len(tails) == 0:
-        raise errors.EmptyGraph("The graph has no edges; a flow needs at least one.")
-    numbers = numbers_of(names)
+    require_edges(tails, "A flow")
+    numbers, places = numbers_of(names), np.arange(len(names))
     start = node_number(source, numbers, "The source", "source")
     end = node_number(target, numbers, "The target", "target")
-    if source == target:
-        words = f"Source and target must be two nodes; both are {source!r}."
-        raise errors.InvalidInput(words, setting="target")
+    words = f"Source and target must be two nodes; both are {source!r}."
+    base.require(source != target, errors.InvalidInput, words, "target")
     order = _topological(tails, heads, names)
-    places = np.arange(len(names))
     useful_node = reached(tails, heads, places == start) & reached(heads, tails, places == end)
-    if not useful_node[start]:
-        words = f"No path leads from {source!r} to {target!r}; add edges."
-        raise errors.UnreachableTarget(words, setting="target")
+    words = f"No path leads from {source!r} to {target!r}; add edges."
+    base.require(useful_node[start], errors.UnreachableTarget, words, "target")
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
@@ -451,14 +450,11 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     edges that lead up from a node are in the block of that one. A bridge is a block of one edge,
     parallel edges are a cycle, and a loop is a block by itself.
     """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import depth_first_order
-
     part = connected_parts(ends[:, 0], ends[:, 1], nodes)
     roots = np.unique(part, return_index=True)[1]
     walked = np.concatenate([ends, np.stack([roots, np.full(len(roots), nodes)], axis=1)])
-    graph = csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
-    order, parent = depth_first_order(graph, nodes, directed=False)
+    graph = sp.csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
+    order, parent = sp.csgraph.depth_first_order(graph, nodes, directed=False)
     number = np.argsort(order)
     deep = np.where(number[ends[:, 0]] > number[ends[:, 1]], ends[:, 0], ends[:, 1])
     low, label = number.copy(), np.arange(nodes + 1)
@@ -481,24 +477,194 @@ def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
 
 
 def connected_parts(tails: Int32s, heads: Int32s, nodes: int, *, strong: bool = False) -> Int32s:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
-    part: Int32s = connected_components(graph, directed=strong, connection="strong")[1]
-    return part
+    graph = sp.csr_array((np.ones(len(tails)), (tails, heads)), shape=(nodes, nodes))
+    return np.asarray(sp.csgraph.connected_components(graph, strong, "strong")[1])
 
 
 def one_node_of_each(tails: Int32s, heads: Int32s, nodes: int) -> Int32s:
-    parts = connected_parts(tails, heads, nodes)
-    return np.unique(parts, return_index=True)[1].astype(np.int32)
+    return np.unique(connected_parts(tails, heads, nodes), return_index=True)[1].astype(np.int32)
 
 
 def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, entries: int) -> Any:
     """The sparse matrix (nodes, entries) of what leaves every node less what enters it; arcs are
     entries of a point.
     """
-    from scipy.sparse import csr_array
-
     places = np.concatenate([tails, heads]), np.tile(arcs, 2)
-    return csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))
+    return sp.csr_array((np.repeat([1.0, -1.0], len(arcs)), places), shape=(nodes, entries))
+
+
+# Projection on circulations: the direction space of the flows of a graph, in one part or several.
+#
+#     P d = d - A' phi,   L phi = A d,
+#     L = A A'  the graph's Laplacian with one node of each part grounded
+#
+# Four ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a dense inverse of each
+# part where nodes have `PART_NODES` in their part on average, or fewer; a sparse factor when the
+# envelope of the reverse Cuthill-McKee order, which no factor in that order leaves, has up to
+# `FACTOR_ENTRIES` entries; else conjugate gradients to `CG_TOLERANCE`. The factor is made in the
+# order of least degrees, in which it is several times smaller: 2.2 of 13 million entries for a
+# layered graph of 99,600 arcs, whose rounds take 14 ms by the factor and 220 ms by conjugate
+# gradients. Of 462 commodities on 22 nodes a solution by the inverses of the parts takes a fifth of
+# the time of a sparse factor.
+
+DENSE_NODES = 600
+PART_NODES = 40
+FACTOR_ENTRIES = 16_000_000
+CG_TOLERANCE = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class HullProjection:
+    """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the
+    others are projected to 0.
+
+    `grounded` holds one position of each connected part; None is the last of a graph in one part.
+    """
+
+    arcs: NDArray
+    tails: NDArray
+    heads: NDArray
+    nodes: int
+    grounded: NDArray | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy factorises for itself
+        return HullProjection, (self.arcs, self.tails, self.heads, self.nodes, self.grounded)
+
+    def __call__(self, d: NDArray) -> NDArray:
+        own, projected = d[self.arcs], np.zeros_like(d)
+        sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
+        potentials = self._solver[1](np.asarray(sent - received, dtype=np.float64))
+        projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
+        return projected
+
+    def unit_norms(self) -> Floats | None:
+        """|P e| for every arc e (its distance from being on every path), or None on graphs too
+        large to know.
+        """
+        if self._inverse is None:
+            return None
+        t, h, inverse = self.tails, self.heads, self._inverse
+        resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
+        return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - resistance)))
+
+    @cached_property
+    def packed(self) -> tuple[Floats, Int32s] | None:
+        """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
+        None if the factor is too large to make.
+        """
+        if self.nodes > DENSE_NODES and self.method == "conjugate gradients":
+            return None
+        factor = self._sparse_factor
+        if not np.array_equal(factor.perm_r, factor.perm_c):
+            return None
+        lower = factor.L.tocsc()  # by columns, without its diagonal of ones
+        lower.setdiag(0.0)
+        lower.eliminate_zeros()
+        lower.sort_indices()
+        order = self._free[np.argsort(factor.perm_c)]
+        by_head = np.argsort(self.heads, kind="stable")
+        first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
+        sizes = [self.nodes, len(self.arcs), len(order), len(lower.indices)]
+        graph = sizes, self.arcs[by_head], self.tails[by_head], first
+        ints = np.concatenate([*graph, order, lower.indptr, lower.indices])
+        return np.concatenate([lower.data, 1.0 / factor.U.diagonal()]), ints.astype(np.int32)
+
+    @cached_property
+    def _sparse_factor(self) -> Any:
+        how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
+        return sp.linalg.splu(self._laplacian, diag_pivot_thresh=0.0, **how)
+
+    @cached_property
+    def _free(self) -> NDArray:
+        grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
+        return np.delete(np.arange(self.nodes), grounded)
+
+    @cached_property
+    def _laplacian(self) -> Any:
+        ends, t, h = (self.nodes, self.nodes), self.tails, self.heads
+        places = np.concatenate([t, h, t, h]), np.concatenate([t, h, h, t])
+        full = sp.coo_array((np.repeat([1.0, 1.0, -1.0, -1.0], len(t)), places), shape=ends)
+        return full.tocsc()[self._free][:, self._free]
+
+    @cached_property
+    def _inverse(self) -> Floats | None:
+        if self.nodes > DENSE_NODES:
+            return None
+        inside, padded = np.ix_(self._free, self._free), np.zeros((self.nodes, self.nodes))
+        inverse = np.linalg.inv(dense_laplacian(self.tails, self.heads, self.nodes)[inside])
+        padded[inside] = 0.5 * (inverse + inverse.T)
+        return padded
+
+    @property
+    def method(self) -> str:
+        return self._solver[0]
+
+    @cached_property
+    def _solver(self) -> tuple[str, Callable[[Floats], Floats]]:
+        """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
+        if self._inverse is not None:
+            return "dense inverse", self._inverse.dot
+        part = sp.csgraph.connected_components(self._laplacian, directed=False)[1]
+        sizes = np.bincount(part)
+        if float(sizes @ sizes) <= PART_NODES * self.nodes:
+            return "dense inverse of each part", self._inverse_of_parts(part).dot
+        order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
+        if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
+            return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
+        return "conjugate gradients", self._on_free_nodes(_conjugate_gradients(self._laplacian))
+
+    def _on_free_nodes(self, solve: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        def potentials(divergence: Floats) -> Floats:
+            found = np.zeros(len(divergence))
+            found[self._free] = solve(divergence[self._free])
+            return found
+
+        return potentials
+
+    def _inverse_of_parts(self, part: NDArray) -> Any:
+        order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
+        together, shape = self._laplacian[order][:, order].tocsr(), (self.nodes, self.nodes)
+        whole = [(self._free[:0], self._free[:0], np.zeros(0))]
+        for start, end in pairwise(ends):
+            inverse = np.linalg.inv(together[start:end, start:end].toarray())
+            places, size = self._free[order[start:end]], end - start
+            symmetric = (0.5 * (inverse + inverse.T)).reshape(-1)
+            whole.append((np.repeat(places, size), np.tile(places, size), symmetric))
+        rows, columns, entries = map(np.concatenate, zip(*whole, strict=True))
+        return sp.coo_array((entries, (rows, columns)), shape=shape).tocsr()
+
+
+def envelope(matrix: Any) -> int:
+    """How many entries a symmetric matrix has from the first one of each row to its diagonal: the
+    entries of its Cholesky factor, at most.
+    """
+    lower = matrix.tocoo()
+    first = np.arange(matrix.shape[0])
+    np.minimum.at(first, lower.row, lower.col)
+    return int((np.arange(len(first)) - first + 1).sum())
+
+
+def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
+    """Of all nodes, without scipy, whose sparse matrices take a tenth of a second to import."""
+    laplacian = np.zeros((nodes, nodes))
+    for one, other, sign in ((a, a, 1.0), (b, b, 1.0), (a, b, -1.0), (b, a, -1.0)):
+        np.add.at(laplacian, (one, other), sign)
+    return laplacian
+
+
+def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
+    """Jacobi-preconditioned; the residual is relative to the right-hand side."""
+    rows = laplacian.tocsr()
+    jacobi = sp.diags_array(1.0 / laplacian.diagonal())
+
+    def solve(divergence: Floats) -> Floats:
+        steps = 20 * len(divergence)
+        found, failed = sp.linalg.cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
+        if failed:
+            raise errors.SolverFailed(
+                "Conjugate gradients took over 20 steps per node of the graph."
+            )
+        return np.asarray(found)
+
+    return solve

@@ -17,15 +17,16 @@ from typing import Any, ClassVar, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import checkpoint, sparse
+from tidewolf.core.lazy import highspy, sp
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.sets.base import LinearDescription
 
+# Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size about
+# 1.
 TOLERANCE = 1e-10
-"""Of feasibility and optimality, the tightest HiGHS takes; variables and rows are best of size
-about 1.
-"""
+# Of a basis: at the lower bound, basic, at the upper bound, free at zero, nonbasic.
 STATUSES = range(5)
-"""Of a basis: at the lower bound, basic, at the upper bound, free at zero, nonbasic."""
+# Of HiGHS; sizes that it chose for an earlier program would be kept for later ones.
 _OPTIONS = {
     "output_flag": False,
     "threads": 1,
@@ -33,7 +34,6 @@ _OPTIONS = {
     "dual_feasibility_tolerance": TOLERANCE,
     "simplex_scale_strategy": 0,
 }
-"""Of HiGHS; sizes that it chose for an earlier program would be kept for later ones."""
 
 
 @final
@@ -61,8 +61,6 @@ class Basis(checkpoint.Stored):
     def own(self) -> Any:
         if self._own is not None:
             return self._own
-        import highspy
-
         known = [highspy.HighsBasisStatus(status) for status in STATUSES]
         each, basis = [known[status] for status in self.statuses.tolist()], highspy.HighsBasis()
         basis.col_status, basis.row_status = each[: self.columns], each[self.columns :]
@@ -120,19 +118,17 @@ class WarmModel:
         """The inequalities and then the equations of a description of u/unit, each of size 1, and
         so many variables in all.
         """
-        from scipy.sparse import csr_array
-
-        parts, low, high = [csr_array((0, len(K.lower)))], [np.zeros(0)], [np.zeros(0)]
+        parts, low, high = [sp.csr_array((0, len(K.lower)))], [np.zeros(0)], [np.zeros(0)]
         for A, b, least in ((K.A_ub, K.b_ub, -np.inf), (K.A_eq, K.b_eq, 0.0)):
             if A is not None and b is not None:
-                parts.append(csr_array(A))
+                parts.append(sp.csr_array(A))
                 low.append(b / unit + least)
                 high.append(b / unit)
-        F = csr_array(sparse.stack_rows(parts), dtype=np.float64)
+        F = sp.csr_array(sparse.stack_rows(parts), dtype=np.float64)
         sizes = sparse.row_sizes(F)
-        F = csr_array(sparse.rows_times(F, 1.0 / sizes))
+        F = sp.csr_array(sparse.rows_times(F, 1.0 / sizes))
         shape = F.shape[0], len(K.lower) if columns is None else columns
-        F = csr_array((F.data, F.indices, F.indptr), shape)
+        F = sp.csr_array((F.data, F.indices, F.indptr), shape)
         return cls(F, np.concatenate(low) / sizes, np.concatenate(high) / sizes)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -191,8 +187,6 @@ class WarmModel:
 
     @cached_property
     def _solver(self) -> Any:
-        import highspy
-
         program, (rows, columns) = highspy.HighsLp(), self.F.shape
         program.num_row_, program.num_col_ = rows, columns
         program.col_cost_ = program.col_lower_ = program.col_upper_ = np.zeros(columns)

@@ -13,29 +13,20 @@ import numpy as np
 from tidewolf.core import errors, oracle, settings, vertices
 from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
-from tidewolf.kernels.boruvka import lightest_tree, subset_infeasibility
-from tidewolf.sets import base, graphs, laplacian
+from tidewolf.kernels.orders import lightest_tree, subset_infeasibility
+from tidewolf.sets import base, graphs
 
 
-class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
+class _EdgeSet(base.SparseSet, base.Boxed):
     """Abstract: some edges of a graph; point[i] says how much of edge i is taken."""
 
     edges: Int32s
 
-    @cached_property
-    def _loops(self) -> Int32s:
-        return np.zeros(0, dtype=np.int32)
-
     @property
     def shape(self) -> Shape:
         return (len(self.edges),)
-
-    def relax(self, y: Array) -> Array:
-        """The nearest point with entries between 0 and 1, loops at 0."""
-        upper = np.ones(self.shape)
-        upper[self._loops] = 0.0
-        return base.clipped(y, 0.0, upper)
 
     def _farthest(self, chosen: Int32s) -> float:
         c = to_numpy(self.center)
@@ -43,9 +34,8 @@ class _EdgeSet(base.SparseSet, base.Polyhedral, base.Relaxable):
 
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
-    if len(names) != count:
-        words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
-        raise errors.WrongShape(words, setting=setting)
+    words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
+    base.require(len(names) == count, errors.WrongShape, words, setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -119,8 +109,7 @@ class Matching(_EdgeSet):
         rights: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
-        if len(tails) == 0:
-            raise errors.EmptyGraph("A matching needs a graph with an edge.", setting="edges")
+        graphs.require_edges(tails, "A matching")
         columns = []
         for side, numbers, given in (("lefts", tails, lefts), ("rights", heads, rights)):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
@@ -163,14 +152,13 @@ class Matching(_EdgeSet):
 
     @cached_property
     def diameter(self) -> float:
-        from scipy.optimize import linprog
-        from scipy.sparse import hstack
-
         sums = self._sums()[:, self._open]
-        both, m = hstack([sums, sums]), len(self._open)
+        both, m = sp.hstack([sums, sums]), len(self._open)
         twos = np.full(sums.shape[0], 2.0)
         rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
-        found = linprog(np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs")
+        found = scipy.optimize.linprog(
+            np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs"
+        )
         if found.status != 0:
             raise errors.SolverFailed(f"The diameter of a Matching was not found: {found.message}")
         return math.sqrt(max(0, round(-found.fun)))
@@ -227,8 +215,6 @@ class Matching(_EdgeSet):
         )
 
     def _best(self, d: NDArray) -> Int32s:
-        from scipy.optimize import linear_sum_assignment
-
         if not self.perfect:
             d = np.minimum(d, 0.0)
         edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
@@ -239,7 +225,7 @@ class Matching(_EdgeSet):
             edge_at[tuple(self.edges[order].T)] = order
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
-        cells = linear_sum_assignment(costs)
+        cells = scipy.optimize.linear_sum_assignment(costs)
         chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
@@ -256,11 +242,9 @@ class Matching(_EdgeSet):
         return np.concatenate([self.edges[:, 0], len(self.lefts) + self.edges[:, 1]])
 
     def _sums(self) -> Any:
-        from scipy.sparse import csc_array
-
         m, nodes = len(self.edges), len(self.lefts) + len(self.rights)
         places = self._touched, np.tile(np.arange(m), 2)
-        return csc_array((np.ones(2 * m), places), shape=(nodes, m))
+        return sp.csc_array((np.ones(2 * m), places), shape=(nodes, m))
 
     @cached_property
     def _edge_counts(self) -> NDArray:
@@ -278,9 +262,9 @@ class Matching(_EdgeSet):
         return np.flatnonzero(counts).astype(np.int32)
 
     @cached_property
-    def _hull(self) -> laplacian.HullProjection:
+    def _hull(self) -> graphs.HullProjection:
         nodes = len(self.lefts) + len(self.rights)
-        return laplacian.HullProjection(self._open, *self._ends, nodes, self._grounded)
+        return graphs.HullProjection(self._open, *self._ends, nodes, self._grounded)
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
@@ -292,12 +276,9 @@ class Matching(_EdgeSet):
         return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
 
     def _require_a_perfect_one(self) -> None:
-        from scipy.sparse import csr_array
-        from scipy.sparse.csgraph import maximum_bipartite_matching
-
         size = (len(self.lefts), len(self.rights))
-        graph = csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
-        partner = maximum_bipartite_matching(graph, perm_type="column")
+        graph = sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
+        partner = sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
         if size[0] == size[1] and (partner >= 0).all():
             return
         alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
@@ -350,8 +331,8 @@ class Matching(_EdgeSet):
 # shares, and how far the shares miss c, bounds the center's excess.
 
 _FEW_NODES = 12
+# Of the largest entry: amounts that are not worth moving.
 _DUST = 1e-15
-"""Of the largest entry: amounts that are not worth moving."""
 
 
 class TreeBlock(NamedTuple):
@@ -364,7 +345,7 @@ class TreeBlock(NamedTuple):
 
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
-class SpanningTrees(_EdgeSet, base.CostlyMembership):
+class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     """Spanning trees of a connected graph; point[i] says how much of edge i is taken.
 
     Radius and dimension exact; inner radius exact where blocks have up to 12 nodes, else a lower
@@ -395,8 +376,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         nodes: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
-        if len(tails) == 0:
-            raise errors.EmptyGraph("A spanning tree needs a graph with an edge.", setting="edges")
+        graphs.require_edges(tails, "A spanning tree")
         object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
         object.__setattr__(self, "nodes", nodes or names)
         _require_names(self.nodes, len(names), "nodes")
@@ -430,7 +410,7 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         for edges, ends, nodes in self._blocks_with_choice():
             a, b = ends.T
             inverse = np.zeros((nodes, nodes))
-            inverse[:-1, :-1] = np.linalg.inv(laplacian.dense_laplacian(a, b, nodes)[:-1, :-1])
+            inverse[:-1, :-1] = np.linalg.inv(graphs.dense_laplacian(a, b, nodes)[:-1, :-1])
             resistance = inverse[a, a] - 2.0 * inverse[a, b] + inverse[b, b]
             c[edges] = resistance * ((nodes - 1) / resistance.sum())
             infeasibility += float(np.abs(c[edges] - resistance).sum())
@@ -439,19 +419,14 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         return frozen(c), max(infeasibility, off, -float(c.min()))
 
     @cached_property
-    def radius(self) -> float:
-        return self._farthest(self._tree(to_numpy(self.center)))
-
-    @cached_property
-    def diameter(self) -> float:
-        several = self._blocks_with_choice()
+    def _sizes(self) -> base.Sizes:
+        c, several = to_numpy(self.center), list(self._blocks_with_choice())
+        radius = self._farthest(self._tree(c))
         differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in several)
-        return min(2.0 * self.radius, math.sqrt(2.0 * differ))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        c, several = to_numpy(self.center), self._blocks_with_choice()
-        return min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+        inside = min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+        return base.Sizes(
+            self.dimension, radius, min(2.0 * radius, math.sqrt(2.0 * differ)), inside
+        )
 
     def tangent(self, direction: Array) -> Array:
         d, label = to_numpy(direction), self._blocks.of_edge
@@ -493,6 +468,10 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         tree = self._tree(to_numpy(direction))
         return oracle.Answer(vertices.Sparse(self.shape, tree, np.ones(len(tree))))
 
+    def relax(self, y: Array) -> Array:
+        """The nearest point with entries between 0 and 1, loops at 0."""
+        return base.clipped(y, 0.0, (self.edges[:, 0] != self.edges[:, 1]).astype(np.float64))
+
     def description(self) -> base.LinearDescription:
         """Every edge hands its x_e to its ends, once for every node s of its block that gets
         nothing while the others get 1 (Martin 1991).
@@ -500,8 +479,6 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
         Variables beside x say what the first end gets, of edges that do not touch s: about r_B m_B
         for each block B.
         """
-        from scipy.sparse import coo_array, eye_array
-
         m = len(self.edges)
         equal, most = list[Any](), list[Any]()  # rows, columns, factors
         b, width = list[float](), m
@@ -530,12 +507,12 @@ class SpanningTrees(_EdgeSet, base.CostlyMembership):
 
         def matrix(parts: list[Any], height: int) -> Any:
             rows, columns, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
-            return coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
+            return sp.coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
 
         if not b:
             return base.LinearDescription(lower, upper)
         A_eq, A_ub = matrix(equal, len(b)), matrix(most, width - m)
-        lift, zero = eye_array(m, width, format="csr"), np.zeros(width - m)
+        lift, zero = sp.eye_array(m, width, format="csr"), np.zeros(width - m)
         return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod

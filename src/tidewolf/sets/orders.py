@@ -13,8 +13,9 @@ import numpy as np
 
 from tidewolf.core import arrays, oracle, settings, vertices
 from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
-from tidewolf.kernels.isotonic import pool_adjacent_violators
+from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
 from tidewolf.sets.capacitated_flow import FlowNetwork
 
@@ -42,7 +43,7 @@ from tidewolf.sets.capacitated_flow import FlowNetwork
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Relaxable):
+class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
     """Everything between the orderings of a vector. Geometry exact.
 
     Parameters
@@ -108,22 +109,22 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
         x[order] = sorted_x
         return arrays.like(x, y)
 
-    def relax(self, y: Array) -> Array:
-        """The nearest point with entries between the smallest and the largest weight."""
-        return base.clipped(y, float(self._w[-1]), float(self._w[0]))
-
     def description(self) -> base.LinearDescription:
         """x = w_n + sum_k (w_k - w_{k+1}) z_k with z_k in [0, 1]^n of sum k: n variables for every
         two neighbours that differ.
         """
-        from scipy.sparse import eye_array, kron
-
         n, gaps = len(self._w), -np.diff(self._w)
         k = np.flatnonzero(gaps)
         if not len(k):
             return base.LinearDescription(self._w, self._w)
-        sums = kron(eye_array(len(k)), np.ones((1, n)), format="csc"), (k + 1).astype(np.float64)
-        lift, shift = kron(gaps[None, k], eye_array(n), format="csr"), np.full(n, self._w[-1])
+        sums = (
+            sp.kron(sp.eye_array(len(k)), np.ones((1, n)), format="csc"),
+            (k + 1).astype(np.float64),
+        )
+        lift, shift = (
+            sp.kron(gaps[None, k], sp.eye_array(n), format="csr"),
+            np.full(n, self._w[-1]),
+        )
         bounds = np.zeros(n * len(k)), np.ones(n * len(k))
         return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
 
@@ -141,7 +142,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Polyhedral, base.Rel
         return math.fsum(self._w) / len(self._w)
 
 
-class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
+class Plans(base.SparseSet, base.Boxed):
     """Abstract: nonnegative matrices whose rows sum to `_a` and columns to `_b`."""
 
     @property
@@ -165,17 +166,14 @@ class Plans(base.SparseSet, base.Polyhedral, base.Relaxable):
         )
         return max(0.0, -float(xp.min(x)), *(float(xp.max(xp.abs(errors))) for errors in off))
 
-    def relax(self, y: Array) -> Array:
-        """The nearest matrix with entries between 0 and what row and column allow."""
-        return base.clipped(y, 0.0, self._caps)
-
     def description(self) -> base.LinearDescription:
         """The last column's sum follows from the others."""
-        from scipy.sparse import eye_array, kron, vstack
-
         (m, n), bounds = self.shape, (np.zeros(self._caps.size), self._caps.reshape(-1))
-        sums = kron(eye_array(m), np.ones((1, n))), kron(np.ones((1, m)), eye_array(n))
-        A_eq = vstack(sums, format="csr")[:-1]
+        sums = (
+            sp.kron(sp.eye_array(m), np.ones((1, n))),
+            sp.kron(np.ones((1, m)), sp.eye_array(n)),
+        )
+        A_eq = sp.vstack(sums, format="csr")[:-1]
         return base.LinearDescription(
             *bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]])
         )
@@ -242,9 +240,7 @@ class Birkhoff(base.ClosedForm, Plans):
         return self._a
 
     def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
-        from scipy.optimize import linear_sum_assignment
-
-        rows, columns = linear_sum_assignment(arrays.to_numpy(direction))
+        rows, columns = scipy.optimize.linear_sum_assignment(arrays.to_numpy(direction))
         cells = (rows * self.n + columns).astype(np.int32)
         return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 
@@ -284,13 +280,13 @@ def centered(D: Array) -> Array:
 #     radius^2   <= |c|^2 + max_X <u - 2c, X>   equal if a farthest vertex has entries 0 or u_ij
 #     diameter^2 <= min(4 radius^2, 2 max_X <u, X>)
 
+# Of the largest sum: what rounding leaves in a cell.
 _DUST = 1e-13
-"""Of the largest sum: what rounding leaves in a cell."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Transportation(Plans):
+class Transportation(base.ClosedForm, Plans):
     """Nonnegative matrices with given sums of rows and columns.
 
     Inner radius and dimension exact; radius and diameter upper bounds.
@@ -316,19 +312,17 @@ class Transportation(Plans):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("rows", "columns"):
-            if (least := float(arrays.to_numpy(getattr(self, name)).min())) < 0.0:
-                words = f"{name} of Transportation must be at least 0, not {least:g}."
-                raise EmptySet(words, setting=name)
+            least = float(arrays.to_numpy(getattr(self, name)).min())
+            words = f"{name} of Transportation must be at least 0, not {least:g}."
+            base.require(least >= 0.0, EmptySet, words, name)
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
-        if abs(a - b) > 100 * max(arrays.eps_of(self.rows), arrays.eps_of(self.columns)) * max(
-            a, b
-        ):
-            words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
-            raise EmptySet(words, setting="columns")
-        if max(a, b) == 0.0:
-            raise InvalidInput("rows of Transportation must not all be 0.", setting="rows")
+        eps = max(arrays.eps_of(self.rows), arrays.eps_of(self.columns))
+        words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
+        base.require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
+        words = "rows of Transportation must not all be 0."
+        base.require(max(a, b) > 0.0, InvalidInput, words, "rows")
 
     @property
     def shape(self) -> Shape:
@@ -343,26 +337,17 @@ class Transportation(Plans):
         return arrays.frozen(arrays.like(np.outer(self._a, self._b / self._b.sum()), self.rows))
 
     @cached_property
-    def radius(self) -> float:
+    def _sizes(self) -> base.Sizes:
         if not self.dimension:
-            return 0.0
-        unit = self._unit
+            return base.Sizes(0, 0.0, 0.0, 0.0)
+        unit, caps = self._unit, self._caps / self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
-        most = self._most(self._caps / unit - 2.0 * c) / unit
-        return unit * math.sqrt(max(0.0, arrays.inner(c, c) + most))
-
-    @cached_property
-    def diameter(self) -> float:
-        unit = self._unit
-        most = self._most(self._caps / unit) / unit
-        return min(2.0 * self.radius, unit * math.sqrt(2.0 * most))
-
-    @cached_property
-    def inner_radius(self) -> float:
-        if not self.dimension:
-            return 0.0
+        most = self._most(caps - 2.0 * c) / unit
+        radius = unit * math.sqrt(max(0.0, arrays.inner(c, c) + most))
+        diameter = min(2.0 * radius, unit * math.sqrt(2.0 * self._most(caps) / unit))
         a, b = (sums[sums > 0] for sums in (self._a, self._b))
-        return float(a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b))))
+        inside = a.min() * (b.min() / b.sum()) / math.sqrt((1 - 1 / len(a)) * (1 - 1 / len(b)))
+        return base.Sizes(self.dimension, radius, diameter, float(inside))
 
     def tangent(self, direction: Array) -> Array:
         if math.prod(self.shape) == len(self._cells):

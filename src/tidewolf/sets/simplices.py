@@ -26,26 +26,25 @@ from tidewolf.core.arrays import (
     total,
 )
 from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.kernels import simplices as kernels
-from tidewolf.kernels.columns import LONGEST, onto_small_simplices
 from tidewolf.sets.base import (
+    Boxed,
     ClosedForm,
     CompiledGeometry,
     Factors,
     LinearDescription,
-    Polyhedral,
     Projectable,
-    Relaxable,
     Sizes,
     SparseSet,
-    clipped,
+    require,
     require_shape,
 )
 
 
-class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
+class _SumSet(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
@@ -56,10 +55,12 @@ class _SumSet(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, Compile
         return (self.n,)
 
 
-def _weighted_sum(w: Floats, total: float, upper: Floats, at_most: bool) -> LinearDescription:
-    """{ 0 <= x <= upper : <w, x> = total }, or <= total."""
+def _weighted_sum(
+    w: Floats, total: float, upper: Floats, at_most: bool, lower: float = 0.0
+) -> LinearDescription:
+    """{ lower <= x <= upper : <w, x> = total }, or <= total."""
     rows, sides = ("A_ub", "b_ub") if at_most else ("A_eq", "b_eq")
-    bounds = np.zeros(len(w)), upper
+    bounds = np.full(len(w), lower), upper
     return LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
 
 
@@ -89,7 +90,14 @@ def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
 # total/n (at_most: total/(n+1)) everywhere. The farthest members are the vertices total e_i:
 # radius^2 = total^2 - 2 total c_i + n c_i^2. Facets: x_i = 0, at distance c_i / ||P e_i|| = c_i /
 # sqrt(1 - 1/n) from c within the hull; with at_most the hull is everything, and sum x = total is at
-# (total - n c_i)/sqrt(n).
+# (total - n c_i)/sqrt(n). With `least` all of this holds for what is above the floor least * total,
+# whose total is `rest` = (1 - n least) total.
+
+
+def _require_least(K: Simplex | SimplexProduct, n: int) -> None:
+    if K.least * n >= 1.0:
+        words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
+        raise InvalidInput(words, setting="least")
 
 
 @final
@@ -105,12 +113,17 @@ class Simplex(_SumSet):
         The sum of the entries.
     at_most : bool, default False
         Whether the entries may sum to less than `total`, too.
+    least : float, default 0.0
+        The least share of `total` that each entry has, below 1/n: what every entry costs is
+        then seen in every round.
 
     Examples
     --------
     >>> K = tw.sets.Simplex(3)
     >>> K.lmo(np.array([2.0, -1.0, 0.5]))
     array([0., 1., 0.])
+    >>> tw.sets.Simplex(3, least=0.01).lmo(np.array([2.0, -1.0, 0.5]))
+    array([0.01, 0.98, 0.01])
     """
 
     oracle: ClassVar = kernels.cheapest_entry
@@ -118,57 +131,83 @@ class Simplex(_SumSet):
     n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = False
+    least: Annotated[float, settings.Number(least=0.0)] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_least(self, self.n)
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace(", least=0)", ")")
+
+    @property
+    def _floor(self) -> float:
+        return self.least * self.total
+
+    @property
+    def _rest(self) -> float:
+        return self.total * (1.0 - self.n * self.least)
 
     @cached_property
     def center(self) -> Array:
-        return frozen(np.full(self.n, self.total / (self.n + 1 if self.at_most else self.n)))
+        if not self.at_most:
+            return frozen(np.full(self.n, self.total / self.n))
+        return frozen(np.full(self.n, self._floor + self._rest / (self.n + 1)))
 
     @cached_property
     def _sizes(self) -> Sizes:
-        n, total, c = self.n, self.total, float(self.center[0])
-        unit = 1.0 / (n + 1 if self.at_most else n)  # c in units of the total
+        n, rest = self.n, self._rest
+        unit = 1.0 / (n + 1 if self.at_most else n)  # c above the floor, in units of the rest
         corner = math.sqrt(max(0.0, 1.0 - 2.0 * unit + n * unit**2))
-        apart = math.sqrt(2.0) * total if n > 1 else 0.0
+        apart = math.sqrt(2.0) * rest if n > 1 else 0.0
         if not self.at_most:
-            inside = c / math.sqrt(1 - 1 / n) if n > 1 else 0.0
-            return Sizes(n - 1, total * corner, apart, inside)
-        inside = min(c, (total - n * c) / math.sqrt(n))
-        return Sizes(n, total * max(corner, unit * math.sqrt(n)), apart or total, inside)
+            inside = rest * unit / math.sqrt(1 - 1 / n) if n > 1 else 0.0
+            return Sizes(n - 1, rest * corner, apart, inside)
+        inside = min(rest * unit, (rest - n * rest * unit) / math.sqrt(n))
+        return Sizes(n, rest * max(corner, unit * math.sqrt(n)), apart or rest, inside)
 
     def tangent(self, direction: Array) -> Array:
         return direction if self.at_most else direction - mean_there(direction)
 
     def infeasibility(self, x: Array) -> float:
-        """The largest negative entry or error of the sum."""
+        """How far an entry is below the least, or the error of the sum."""
         xp = namespace(x)
         off = float(xp.sum(x)) - self.total
-        return max(0.0, -float(xp.min(x)), off if self.at_most else abs(off))
+        return max(0.0, self._floor - float(xp.min(x)), off if self.at_most else abs(off))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         cheapest = int(namespace(direction).argmin(direction))
-        if self.at_most and float(direction[cheapest]) >= 0:
+        is_any = not (self.at_most and float(direction[cheapest]) >= 0)
+        if self.least:
+            values = np.full(self.n, self._floor)
+            values[cheapest] += is_any * self._rest
+            return Answer(vertices.Sparse(self.shape, np.arange(self.n, dtype=np.int32), values))
+        if not is_any:
             return Answer(vertices.Sparse.zero(self.shape))
         place = np.array([cheapest], dtype=np.int32)
         return Answer(vertices.Sparse(self.shape, place, np.array([self.total])))
 
     @cached_property
     def kernel_data(self) -> NDArray:
-        return np.array([self.total, 0.0 if self.at_most else math.inf])
+        return np.array([self._rest, 0.0 if self.at_most else math.inf, self._floor])
 
     @cached_property
     def geometry(self) -> tuple[Floats, Int32s]:
         flag = int(self.at_most)
-        return np.array([self.total, math.inf]), np.array([flag, flag], dtype=np.int32)
+        floats = np.array([self.total, math.inf, self._floor])
+        return floats, np.array([flag, flag], dtype=np.int32)
 
     @property
     def max_nonzeros(self) -> int:
-        return 1
+        return self.n if self.least else 1
 
     def project(self, y: Array) -> Array:
         """Sort and threshold: x = max(y - tau, 0) with the tau that meets the total.
 
         z is y measured from its largest entry.
         """
+        if self.least:
+            return Simplex(self.n, self._rest, self.at_most).project(y - self._floor) + self._floor
         xp = namespace(y)
         positive = xp.where(y > 0, y, 0 * y)
         if self.at_most and float(xp.sum(positive)) <= self.total:
@@ -179,18 +218,15 @@ class Simplex(_SumSet):
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, total]^n around it."""
-        return clipped(y, 0.0, self.total)
-
     def description(self) -> LinearDescription:
-        upper = np.full(self.n, self.total)
-        return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most)
+        upper = np.full(self.n, self._floor + self._rest)
+        return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most, self._floor)
 
     @classmethod
     def examples(cls) -> Sequence[Simplex]:
-        several = (cls(1), cls(2), cls(5), cls(4, total=3.0))
-        return (*several, cls(1, at_most=True), cls(3, total=0.5, at_most=True))
+        several = (cls(1), cls(2), cls(5), cls(4, total=3.0), cls(4, total=2.0, least=0.1))
+        bounded = (cls(1, at_most=True), cls(3, total=0.5, at_most=True))
+        return (*several, *bounded, cls(3, at_most=True, least=0.05))
 
 
 # The capped simplex: shares of a total, none above a cap.
@@ -238,9 +274,9 @@ class CappedSimplex(_SumSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.n * self.cap < self.total * (1 - _ROUNDING):
-            least = f"{self.total / self.n:g}, or no entries sum to the total"
-            raise EmptySet(f"cap of CappedSimplex must be at least {least}.", setting="cap")
+        least = f"{self.total / self.n:g}, or no entries sum to the total"
+        enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
+        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
 
     @cached_property
     def center(self) -> Array:
@@ -284,9 +320,9 @@ class CappedSimplex(_SumSet):
     @cached_property
     def geometry(self) -> tuple[Floats, Int32s]:
         kind = 0 if self.dimension else 2
-        return np.array([self.total, self.cap]), np.array([kind, 0], dtype=np.int32)
+        return np.array([self.total, self.cap, 0.0]), np.array([kind, 0], dtype=np.int32)
 
-    @cached_property
+    @property
     def max_nonzeros(self) -> int:
         return len(self._shares)
 
@@ -302,12 +338,8 @@ class CappedSimplex(_SumSet):
         z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
         return _meet_total(z, 0 * z + u, 0 * z + 1.0, self.total)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, u]^n around it."""
-        return clipped(y, 0.0, self._top)
-
     def description(self) -> LinearDescription:
-        return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self.cap), at_most=False)
+        return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self._top), at_most=False)
 
     @classmethod
     def examples(cls) -> Sequence[CappedSimplex]:
@@ -347,11 +379,9 @@ class GroupSizes(settings.Check):
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
         given = arguments.as_items(value, what, "[3, 3, 2]")
         sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        if not sizes:
-            raise EmptySet(f"{what} must be at least one: of no groups there are no points.")
-        if sum(sizes) > MOST_ENTRIES:
-            most = f"a point has at most {MOST_ENTRIES}"
-            raise InvalidInput(f"{what} make {sum(sizes)} entries; {most}.")
+        require(sizes, EmptySet, f"{what} must be at least one: of no groups there are no points.")
+        words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
+        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
 
     def read(self, value: Any) -> tuple[int, ...] | None:
@@ -361,7 +391,7 @@ class GroupSizes(settings.Check):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, CompiledGeometry):
+class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
     """Nonnegative vectors whose entries sum to 1 in every group. Geometry exact.
 
     Parameters
@@ -370,6 +400,9 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
         How many entries each group has, in order.
     labels : sequence of str, default ()
         Different names of the entries; empty: none.
+    least : float, default 0.0
+        The least share that each entry has, below 1 over the largest of `sizes`: what every
+        entry costs is then seen in every round.
 
     Examples
     --------
@@ -385,17 +418,20 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
 
     sizes: Annotated[Sequence[int], GroupSizes()]
     labels: Annotated[Sequence[str], settings.Names()] = ()
+    least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.labels and (len(set(self.labels)), len(self.labels)) != (sum(self.sizes),) * 2:
-            given = f"{sum(self.sizes)} different names, not {len(set(self.labels))}"
-            raise InvalidInput(f"labels of SimplexProduct must be {given}.", setting="labels")
+        _require_least(self, max(self.sizes))
+        n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
+        words = f"labels of SimplexProduct must be {n} different names, not {names}."
+        require(not given or names == given == n, InvalidInput, words, "labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
         sizes = f"{len(self.sizes)} x {self.sizes[0]}" if equal else f"{tuple(self.sizes)}"
-        return f"SimplexProduct(sizes={sizes})"
+        least = f", least={self.least:g}" if self.least else ""
+        return f"SimplexProduct(sizes={sizes}{least})"
 
     @cached_property
     def shape(self) -> Shape:
@@ -421,16 +457,23 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
         return frozen((1.0 / self._counts)[self.owner])
 
     @cached_property
+    def _rests(self) -> Floats:
+        """What each group has above the least entries."""
+        return 1.0 - self._counts * self.least
+
+    @cached_property
     def _sizes(self) -> Sizes:
-        radius = math.sqrt(float((1.0 - 1.0 / self._counts).sum()))
-        diameter = math.sqrt(2.0 * int(np.count_nonzero(self._counts > 1)))
-        inside = 1.0 / math.sqrt(n * (n - 1.0)) if (n := max(self.sizes)) > 1 else 0.0
-        return Sizes(self.shape[0] - len(self.sizes), radius, diameter, inside)
+        radius = math.sqrt(float((self._rests**2 * (1.0 - 1.0 / self._counts)).sum()))
+        diameter = math.sqrt(2.0 * float((self._rests[self._counts > 1] ** 2).sum()))
+        facets = self._rests / np.sqrt(self._counts * np.maximum(self._counts - 1.0, 1.0))
+        inside = float(facets[self._counts > 1].min(initial=math.inf))
+        dimension = self.shape[0] - len(self.sizes)
+        return Sizes(dimension, radius, diameter, inside if dimension else 0.0)
 
     @cached_property
     def factors(self) -> Factors:
-        radii = frozen(np.sqrt(1.0 - 1.0 / self._counts))
-        diameters = frozen(np.where(self._counts > 1, math.sqrt(2.0), 0.0))
+        radii = frozen(self._rests * np.sqrt(1.0 - 1.0 / self._counts))
+        diameters = frozen(np.where(self._counts > 1, math.sqrt(2.0) * self._rests, 0.0))
         return Factors(self.starts[:-1], radii, diameters, exact=True)
 
     def tangent(self, direction: Array) -> Array:
@@ -439,47 +482,39 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable, 
         return like(along, direction)
 
     def infeasibility(self, x: Array) -> float:
-        """The largest negative entry or error of a group's sum."""
-        return float(kernels.simplices_infeasibility(_doubles(x), self.starts))
+        """How far an entry is below the least, or the largest error of a group's sum."""
+        return float(kernels.outside_simplices(_doubles(x), *self.geometry))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
         return Answer(self.minimiser(to_numpy(direction)))
 
-    @property
-    def kernel_data(self) -> Int64s:
-        return self.starts
+    @cached_property
+    def kernel_data(self) -> NDArray:
+        return np.array([self.least, *self.starts])
 
     @cached_property
     def geometry(self) -> tuple[Floats, Int32s]:
-        return np.zeros(1), np.array([max(self.sizes), *self.starts], dtype=np.int32)
+        return np.array([self.least]), np.array([max(self.sizes), *self.starts], dtype=np.int32)
 
     @property
     def max_nonzeros(self) -> int:
-        return len(self.sizes)
+        return self.shape[0] if self.least else len(self.sizes)
 
     def project(self, y: Array) -> Array:
         """Group by group: x = max(y - tau, 0) with the tau that meets the sum."""
-        x, largest = np.empty(self.shape), max(self.sizes)
-        if largest <= LONGEST:
-            onto_small_simplices(_doubles(y), self.factors.starts, largest, x)
-        else:
-            kernels.onto_simplices(_doubles(y), self.starts, x)
+        x = np.empty(self.shape)
+        kernels.nearest_in_simplices(_doubles(y), *self.geometry, x)
         return like(x, y)
 
-    def relax(self, y: Array) -> Array:
-        """The box [0, 1]^n around it."""
-        return clipped(y, 0.0, 1.0)
-
     def description(self) -> LinearDescription:
-        from scipy.sparse import csr_array
-
         n = self.shape[0]
-        rows = csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
-        return LinearDescription(np.zeros(n), np.ones(n), A_eq=rows, b_eq=np.ones(len(self.sizes)))
+        rows = sp.csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
+        lower, upper = np.full(n, self.least), (self.least + self._rests)[self.owner]
+        return LinearDescription(lower, upper, A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
     def examples(cls) -> Sequence[SimplexProduct]:
-        return cls([3, 3, 3]), cls([2, 1, 4]), cls([1, 1])
+        return cls([3, 3, 3]), cls([2, 1, 4]), cls([1, 1]), cls([2, 1, 4], least=0.05)
 
     @cached_property
     def _counts(self) -> Floats:
@@ -516,13 +551,13 @@ def _doubles(x: Array) -> Floats:
 # with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
 # radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
 
+# Up to how many entries sorting is faster than halving.
 _FEW = 256
-"""Up to how many entries sorting is faster than halving."""
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
+class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
     """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
     `total`; or exactly, with at_most=False.
 
@@ -557,18 +592,18 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
             require_shape(self, "upper", self.shape)
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         for name, array in (("weights", self.weights), ("upper", upper)):
-            if (least := float(to_numpy(array).min())) <= 0:
-                words = f"{name} of Knapsack must be above 0, not {least:g}."
-                raise InvalidInput(words, setting=name)
+            least = float(to_numpy(array).min())
+            words = f"{name} of Knapsack must be above 0, not {least:g}."
+            require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
-        if not math.isfinite(most) or not self._u.min() > np.finfo(np.float64).tiny:
-            words = "upper of Knapsack must not differ from weights by more than numbers do."
-            raise InvalidInput(words, setting="upper")
-        if not self.at_most and self.total > most * (1 + self._rounding):
-            words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
-            raise EmptySet(words, setting="total")
+        words = "upper of Knapsack must not differ from weights by more than numbers do."
+        moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
+        require(moderate, InvalidInput, words, "upper")
+        words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
+        fits = self.at_most or self.total <= most * (1 + self._rounding)
+        require(fits, EmptySet, words, "total")
 
     @property
     def shape(self) -> Shape:
@@ -638,10 +673,6 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Polyhedral, Relaxable):
         far = float(np.max(widths))
         ratios = np.clip(ratios - ratios[order[min(reached, len(w) - 1)]], -far, far)
         return like(w * _meet_total(ratios, widths, w**2, self.total), y)
-
-    def relax(self, y: Array) -> Array:
-        """The box [0, u] around it."""
-        return clipped(y, 0.0, self._u)
 
     def description(self) -> LinearDescription:
         return _weighted_sum(self._w, self.total, self._u, self.at_most)

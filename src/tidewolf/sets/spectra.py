@@ -25,8 +25,10 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors, matrices, oracle, settings
+from tidewolf.core import arrays, errors, oracle, settings
+from tidewolf.core import sparse as matrices
 from tidewolf.core.arguments import shown
+from tidewolf.core.lazy import scipy
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, NDArray, Shape
 from tidewolf.core.vertices import LowRank, Outer, Vertex
@@ -34,10 +36,9 @@ from tidewolf.kernels.lanczos import Found, above, converged, probable, proved, 
 from tidewolf.sets import balls, base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
+# Products before the symmetric part is made on a device, where that is quicker beside a product,
+# and here.
 _FEW, _MANY, _MANY_HERE = 3, 12, 32
-"""Products before the symmetric part is made on a device, where that is quicker beside a product,
-and here.
-"""
 _TILE = 256
 SMALL = 512
 _EXTREME = 1e15
@@ -54,8 +55,8 @@ class SymmetricPart:
         self._twice, self.n = -2.0 * unit, int(D.shape[0])
         self._products = 0
         self._made: Array = None
+        # -size, where D is symmetric as it is
         self._half: float | None = None
-        """-size, where D is symmetric as it is"""
 
     def __matmul__(self, v: Array) -> Array:
         self._products += 1
@@ -352,13 +353,11 @@ def leading_by_dense(A: Any) -> Found:
 
 def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
     if type(A) is np.ndarray:
-        from scipy.linalg import eigh
-
         n = len(A)
-        values, vectors = eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+        values, vectors = scipy.linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
         # LAPACK sometimes finds too few where the largest eigenvalue is repeated
         if len(values) < k:
-            values, vectors = eigh(A, driver="evd", check_finite=False)
+            values, vectors = scipy.linalg.eigh(A, driver="evd", check_finite=False)
     else:
         values, vectors = arrays.namespace(A).linalg.eigh(A)
     xp = arrays.namespace(values)
@@ -550,10 +549,9 @@ class BoundedPSD(TraceBound):
 # tr U = 0, |U| = 1 has eigenvalues of size at most sqrt((n - 1)/n), so (k/n) I + r U stays between
 # 0 and I for all of them up to r = min(k, n - k)/sqrt(n (n - 1)).
 
+# Vectors that are to be tested are sought to this share of the error: what they leave over,
+# squared, has to fit into it too; and the share of the error that is left to the test.
 _FINER, _TEST = 0.25, 0.1
-"""Vectors that are to be tested are sought to this share of the error: what they leave over,
-squared, has to fit into it too; and the share of the error that is left to the test.
-"""
 
 
 @final

@@ -27,19 +27,18 @@ meanwhile, so the reader sees all that was acknowledged before it opened. A file
 replaced under its writer is noticed before the next observation, which is then refused: there is
 nowhere to keep it.
 
-    database, postgres  connections to SQLite and PostgreSQL, with one set of statements
-    tables              the tables, the same in both (docs/reference/formats.md), and the rows of
-                        one session with their checks
-    feedback            events as bytes
-    journal             events applied to a state, kept as they happen, and applied again
-    file                the file of one session, locked by its one writer
+    database            connections to SQLite, with statements that PostgreSQL has, too; the tables,
+                        the same in both (docs/reference/formats.md), and the rows of one session
+                        with their checks; the file of one session, locked by its one writer
+    postgres            connections to PostgreSQL, and the servers that share a database: which
+                        server holds which session
+    journal             events as bytes: applied to a state, kept as they happen, and applied again
     session_store       many sessions in one database, in a folder; written in groups that share a
                         sync
-    cluster             that database in PostgreSQL with many servers: which server holds which
     copies              backup and restore
 """
 
-from tidewolf.storage.file import File
+from tidewolf.storage.database import File
 from tidewolf.storage.journal import Journal
 from tidewolf.storage.session_store import SessionStore, backend
 

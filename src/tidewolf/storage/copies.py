@@ -3,7 +3,7 @@
     backup    one reading transaction: every session as its last commit left it, at one moment
     restore   one writing transaction: all of the sessions, or none
 
-A copy is a file of SQLite with the tables of a folder (tables.py), in which no
+A copy is a file of SQLite with the tables of a folder (database.py), in which no
 process holds a session, and the part of the audit about its sessions. A session that is restored
 has an epoch that it never had: the server that served it finds that it lost it, and opens what was
 restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tidewolf.core.errors import AlreadyThere, CheckpointError, InvalidInput, UnknownSession
-from tidewolf.storage import postgres, session_store, tables
+from tidewolf.storage import database, postgres, session_store
 from tidewolf.storage.database import Database, SQLite, explained
 
 # Rows that are copied at a time.
@@ -158,20 +158,20 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0
-    number = there[0][0] if there else tables.next_number(target, "sessions")
+    number = there[0][0] if there else database.next_number(target, "sessions")
     if there:
         if not replace:
             words = f"There is a session called {name!r} already"
             raise AlreadyThere(f"{words}: --replace puts the copy in its place.")
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
-        for table in tables.OF_A_SESSION:
+        for table in database.OF_A_SESSION:
             target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
     target.execute(_WRITE_SESSION, (number, name, *what))
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
     target.execute(sql, (epoch, epoch, number))
-    tables.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
+    database.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
 
 
 def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
@@ -188,7 +188,7 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
 
 
 def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
-    for table in tables.OF_A_SESSION:
+    for table in database.OF_A_SESSION:
         with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
             while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
                 marks = ", ".join("?" * len(rows[0]))
@@ -212,7 +212,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
         with _remote(str(where)) as remote:
             if not remote.has_column("store", "name"):
                 raise InvalidInput(f"{remote.where} keeps no sessions.")
-            tables.require_format(remote, remote.where)
+            database.require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
@@ -221,7 +221,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
         raise InvalidInput(f"There is no file {path}.")
     with closing(SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
-        tables.require_format(db, path)
+        database.require_format(db, path)
         yield db
 
 
@@ -236,9 +236,9 @@ def _new_file(path: Path) -> Iterator[Database]:
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
         with closing(SQLite(path, "rwc")) as db:
-            db.pragmas("synchronous = FULL", f"application_id = {tables.STORE_FILE}")
+            db.pragmas("synchronous = FULL", f"application_id = {database.STORE_FILE}")
             with db.transaction():
-                tables.make_store(db)
+                database.make_store(db)
                 yield db
     except BaseException:
         path.unlink(missing_ok=True)
@@ -250,10 +250,8 @@ def _new_file(path: Path) -> Iterator[Database]:
 def _target(where: str | Path) -> Iterator[Database]:
     """Where sessions are restored to; all that is written is kept, or nothing."""
     if postgres.is_address(where):
-        from tidewolf.storage.cluster import prepare
-
         with _remote(str(where)) as remote:
-            prepare(remote)
+            postgres.prepare(remote)
             with remote.transaction():
                 yield remote
                 remote.execute(_RESTORED)

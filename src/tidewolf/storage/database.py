@@ -1,22 +1,57 @@
-"""Databases that sessions are kept in: statements, transactions, rows; here those of SQLite.
+"""Databases that sessions are kept in: connections, tables, and the rows of one session with checks
+of their consistency.
 
 Statements are standard SQL with `?` for values, the same for SQLite and PostgreSQL (postgres.py):
 `execute` changes rows and counts them, `rows` reads. A connection names what differs: its types of
 bytes (`blob`) and names, what stands after a table (`keyed`), and how rows are locked (`locking`).
 A transaction that was left without an error survives the machine.
+
+    link_0 = sha256(settings)       link_k = sha256(link_{k-1} | event k)
+    seal   = sha256(link of the event | the state after it)
+
+Whatever changes the state of a session is an event: side information of the next round, a decision
+whose feedback comes later, an observation, the expiry of a round. Events are kept in the order in
+which they happened, before the caller gets an answer that depends on them. Rounds are numbered from
+1, as in every file.
+
+The tables of sessions, the same in SQLite and PostgreSQL (docs/reference/formats.md).
+
+    head            one row per session: which events there are, their links, the last snapshot, the
+                    epoch; `observed`: how many rounds were observed
+    events          one row for each, in the order in which they happened
+    snapshots       states; the last one is what opening begins from
+    contents        the identity of what was observed of a round, if rounds have numbers
+    meta            names and values that no reader depends on
+
+Every row begins with the number of its session, which is 1 in the file of one session. A store of
+many sessions has four more:
+
+    sessions        one row for each: its number, its name, what it was made of, its server
+    rounds          what a service keeps of every round beside the session
+    audit           who did what, and why; rows are added and never changed
+    store           the format, and the last number that a session had
+
+`File` is the file of one session: locked by its one writer, and checked for removal. `PATH-lock` is
+held from opening to closing, and says how many observations were acknowledged.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import sqlite3
+import tempfile
 import threading
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
+from tidewolf.core import arguments, checkpoint, errors, values
 from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
+from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
     from tidewolf.storage.postgres import Postgres
@@ -161,3 +196,484 @@ def explained(error: Exception, where: str, fix: str) -> CheckpointError:
     if name.split("_")[1] in _OF_THE_PLACE and not isinstance(error, UnicodeDecodeError):
         return CheckpointError(f"{where} cannot be used: {error}. {fix}")
     return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+FORMAT = 4
+# SQLite's application_id of our files.
+SESSION_FILE, STORE_FILE = int.from_bytes(b"tide"), int.from_bytes(b"tws1")
+_COUNT, _BYTES = "BIGINT NOT NULL", "{blob} NOT NULL"
+SESSION_TABLES = {
+    "head": (
+        f"session BIGINT PRIMARY KEY, first {_COUNT}, base {_BYTES}, last {_COUNT}, "
+        f"link {_BYTES}, snapshot {_COUNT}, epoch {_COUNT}, observed {_COUNT}"
+    ),
+    "events": (
+        f"session {_COUNT}, number {_COUNT}, kind TEXT NOT NULL, round {_COUNT}, epoch {_COUNT}, "
+        f"data {_BYTES}, PRIMARY KEY (session, number)"
+    ),
+    "snapshots": (
+        f"session {_COUNT}, number {_COUNT}, state {_BYTES}, seal {_BYTES}, "
+        "PRIMARY KEY (session, number)"
+    ),
+    "contents": f"session {_COUNT}, round {_COUNT}, content TEXT, PRIMARY KEY (session, round)",
+    "meta": f"session {_COUNT}, name TEXT NOT NULL, value TEXT, PRIMARY KEY (session, name)",
+}
+STORE_TABLES = SESSION_TABLES | {
+    "rounds": (
+        f"session {_COUNT}, round {_COUNT}, at DOUBLE PRECISION NOT NULL, cost DOUBLE PRECISION, "
+        f"violation DOUBLE PRECISION, note {_BYTES}, PRIMARY KEY (session, round)"
+    ),
+    "sessions": (
+        "number BIGINT PRIMARY KEY, name {name} NOT NULL UNIQUE, description TEXT NOT NULL, "
+        "settings TEXT NOT NULL, created DOUBLE PRECISION NOT NULL, holder TEXT NOT NULL"
+    ),
+    "audit": (
+        "number BIGINT PRIMARY KEY, at DOUBLE PRECISION NOT NULL, who TEXT NOT NULL, session TEXT "
+        "NOT NULL, what TEXT NOT NULL, why TEXT NOT NULL, version TEXT NOT NULL"
+    ),
+    "store": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
+}
+# Tables of a store whose rows belong to a session.
+OF_A_SESSION = (*SESSION_TABLES, "rounds")
+
+
+def _statement(db: Database, table: str, columns: str) -> str:
+    return f"CREATE TABLE {table} ({columns.format(blob=db.blob, name=db.name)}){db.keyed}"
+
+
+def make_tables(db: Database, tables: Mapping[str, str]) -> None:
+    for table, columns in tables.items():
+        db.execute(_statement(db, table, columns))
+
+
+def make_store(db: Database) -> None:
+    make_tables(db, STORE_TABLES)
+    for statement in db.append_only("audit"):
+        db.execute(statement)
+    db.execute("INSERT INTO store VALUES ('format', ?)", (str(FORMAT),))
+
+
+def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
+    """Refuse a database that is not of this kind, or is of another format."""
+    if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
+        what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
+        raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
+    if kind == SESSION_FILE:
+        found = db.rows("PRAGMA user_version")
+    else:
+        found = db.rows("SELECT value FROM store WHERE name = 'format'")
+    version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
+    if version != FORMAT:
+        error = errors.NewerFormat if version > FORMAT else errors.OlderFormat
+        what = f"{where} has format {version}; this tidewolf reads format {FORMAT}"
+        raise error(f"{what}. Install the tidewolf that wrote it, or give a new path.")
+    if kind == SESSION_FILE:
+        there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+        if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
+            raise BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
+
+
+def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
+    version = checkpoint.writer()["tidewolf"]
+    values = (next_number(db, "audit"), at, who, session, what, why, version)
+    db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def next_number(db: Database, table: str) -> int:
+    """A number for a new row, within a transaction: no row of the table ever had it, and other
+    servers that ask for one wait until the transaction is over.
+    """
+    db.execute(
+        "INSERT INTO store VALUES ('numbers', '0') ON CONFLICT (name) DO UPDATE SET value = "
+        "store.value"
+    )
+    ((number,),) = db.rows(f"SELECT COALESCE(MAX(number), 0) + 1 FROM {table}")
+    if table == "sessions":  # rows of which are deleted
+        ((counted,),) = db.rows("SELECT value FROM store WHERE name = 'numbers'")
+        number = max(int(counted) + 1, number)
+        db.execute("UPDATE store SET value = ? WHERE name = 'numbers'", (str(number),))
+    return int(number)
+
+
+# Rows read at a time, so that no reader holds up the writer.
+_AT_ONCE = 256
+# More than any number of an event.
+_ANY = 2**62
+# States kept for going back, at most.
+_SNAPSHOTS = 8
+
+
+def digest(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"".join(parts)).digest()
+
+
+class Head(NamedTuple):
+    """What the file holds: events first + 1 to last, and the state after event `snapshot`."""
+
+    first: int
+    # the link of event `first`
+    base: bytes
+    last: int
+    # the link of event `last`
+    link: bytes
+    snapshot: int
+    # of the last writer; each writer has a higher one, and none goes back
+    epoch: int
+
+
+class Row(NamedTuple):
+    # from 1, in the order in which they happened
+    number: int
+    kind: str
+    # the first round that it is about, from 1
+    round: int
+    # of the writer
+    epoch: int
+    data: bytes
+
+    def link(self, before: bytes) -> bytes:
+        number, kind, first, epoch, data = self
+        return digest(before, f"{number} {kind} {first} {epoch} ".encode(), data)
+
+
+class Content(NamedTuple):
+    head: Head
+    # the last snapshot
+    state: bytes
+    # the link of its event
+    link: bytes
+    # the events after it
+    left: list[Row]
+
+
+_HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
+# A head is known by these: each writer has an epoch of its own.
+_MOVE_HEAD = (
+    f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ?, observed = ? WHERE session = ? AND "
+    "last = ? AND link = ? AND epoch = ?"
+)
+_ADD = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
+_WRITE_CONTENT = (
+    "INSERT INTO contents VALUES (?, ?, ?) ON CONFLICT (session, round) DO UPDATE SET content = "
+    "excluded.content"
+)
+_WRITE_SNAPSHOT = (
+    "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT (session, number) DO UPDATE SET state "
+    "= excluded.state, seal = excluded.seal"
+)
+
+
+@final
+class Tables:
+    def __init__(self, db: Database, session: int = 1) -> None:
+        self.db, self._session = db, session
+
+    def _rows(self, rest: str, *values: Any) -> list[Any]:
+        return self.db.rows(f"SELECT {rest}", (self._session, *values))
+
+    def _delete(self, table: str, which: str, value: int) -> None:
+        sql = f"DELETE FROM {table} WHERE session = ? AND {which} ?"
+        self.db.execute(sql, (self._session, value))
+
+    # --- the head and the events ------------------------------------------------------------------
+
+    def begin(self, base: bytes, state: bytes) -> None:
+        before = self.read_head()
+        head = Head(0, base, 0, base, 0, before.epoch)
+        self.move_head(before, head, 0)
+        self.add_snapshot(head, state, 1)
+
+    def read_head(self) -> Head:
+        return Head(*self._rows(f"{_HEAD} FROM head WHERE session = ?")[0])
+
+    def move_head(self, before: Head, head: Head, observed: int) -> bool:
+        """The next head in place of this one, after so many rounds; whether it was this one."""
+        values = (*head, observed, self._session, before.last, before.link, before.epoch)
+        return self.db.execute(_MOVE_HEAD, values) == 1
+
+    def add(self, row: Row) -> None:
+        self.db.execute(_ADD, (self._session, *row))
+
+    def some_rows(self, after: int, last: int) -> list[Row]:
+        which = "session = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
+        found = self._rows(f"{_ROW} FROM events WHERE {which}", after, last, _AT_ONCE)
+        return [Row(*row) for row in found]
+
+    def rows_after(self, after: int, last: int = _ANY) -> Iterator[Row]:
+        while rows := self.some_rows(after, last):
+            yield from rows
+            after = rows[-1].number
+
+    def cut(self, last: int, upcoming: int, waiting: Iterable[int]) -> None:
+        """Without what came after event `last`, when round `upcoming` was the next one and these
+        waited.
+        """
+        for table in ("events", "snapshots"):
+            self._delete(table, "number >", last)
+        self._delete("contents", "round >=", upcoming)
+        for one in waiting:
+            self._delete("contents", "round =", one)
+
+    def forget(self, first: int, contents: int) -> None:
+        """Without the events up to number `first`, the states before it, and what was observed of
+        the rounds up to `contents`.
+        """
+        self._delete("events", "number <=", first)
+        self._delete("snapshots", "number <", first)
+        self._delete("contents", "round <=", contents)
+
+    # --- states -----------------------------------------------------------------------------------
+
+    def add_snapshot(self, head: Head, state: bytes, every: int) -> None:
+        """The state after the last event. Of those before it the one where the history begins
+        stays, unless that is the learner's start, and the last few that are `every` events apart,
+        for going back.
+        """
+        found = self._rows("number FROM snapshots WHERE session = ? ORDER BY number")
+        older, apart = [number for (number,) in found], [0]
+        for number in older:
+            if head.first < number < head.last and number >= apart[-1] + every:
+                apart.append(number)
+        for number in {*older} - {*apart[1:][-_SNAPSHOTS:], head.first or None}:
+            self._delete("snapshots", "number =", number)
+        values = (self._session, head.last, state, digest(head.link, state))
+        self.db.execute(_WRITE_SNAPSHOT, values)
+
+    def snapshots(self, head: Head) -> Iterator[tuple[int, bytes, bytes]]:
+        """The states that are kept and whole, newest first: after which event, its link, and the
+        state.
+        """
+        states = self._states()
+        links, _, _ = self._followed(head, states)
+        for number in sorted(states, reverse=True):
+            state, seal = states[number]
+            if number in links and digest(links[number], state) == seal:
+                yield number, links[number], state
+
+    def _states(self) -> dict[int, tuple[bytes, bytes]]:
+        found = self._rows("number, state, seal FROM snapshots WHERE session = ?")
+        return {number: (state, seal) for number, state, seal in found}
+
+    # --- contents and notes -----------------------------------------------------------------------
+
+    def last_contents(self, most: int) -> dict[int, str | None]:
+        """The identities of what was observed of the last rounds; rounds from 0."""
+        which = "session = ? ORDER BY round DESC LIMIT ?"
+        found = self._rows(f"round, content FROM contents WHERE {which}", most)
+        return {number - 1: content for number, content in found[::-1]}
+
+    def content_of(self, number: int) -> str | None:
+        found = self._rows("content FROM contents WHERE session = ? AND round = ?", number)
+        return found[0][0] if found and isinstance(found[0][0], str) else None
+
+    def write_contents(self, contents: Mapping[int, str | None]) -> None:
+        for number, content in contents.items():
+            self.db.execute(_WRITE_CONTENT, (self._session, number, content))
+
+    def note(self, name: str, value: str) -> None:
+        ((count,),) = self._rows(
+            "count(*) FROM meta WHERE session = ? AND name LIKE ?", f"{name} %"
+        )
+        values = (self._session, f"{name} {count + 1}", value)
+        self.db.execute("INSERT INTO meta VALUES (?, ?, ?) ON CONFLICT DO NOTHING", values)
+
+    # --- all of it --------------------------------------------------------------------------------
+
+    def read_content(self, where: str) -> Content:
+        try:
+            head, states = self.read_head(), self._states()
+            links, left, held = self._followed(head, states)
+            held = held and head.snapshot in states
+            for number, (state, seal) in states.items():
+                held = held and number in links and digest(links[number], state) == seal
+        except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
+            held = False
+        if not held:
+            raise BrokenFile(f"{where} is truncated or was changed. Go back to an earlier copy.")
+        return Content(head, states[head.snapshot][0], links[head.snapshot], left)
+
+    def _followed(
+        self, head: Head, states: Mapping[int, Any]
+    ) -> tuple[dict[int, bytes], list[Row], bool]:
+        """The links of the events with a state, the events after the last snapshot, and whether
+        the links lead to the head.
+        """
+        count, epoch, link, left = head.first, 0, head.base, list[Row]()
+        links, held = {count: link}, 0 <= head.first <= head.snapshot <= head.last
+        for row in self.rows_after(-_ANY):
+            count, link = count + 1, row.link(link)
+            held = held and row.number == count and epoch <= row.epoch <= head.epoch
+            epoch = row.epoch
+            if count in states:
+                links[count] = link
+            if count > head.snapshot:
+                left.append(row)
+        return links, left, held and (count, link) == (head.last, head.link)
+
+
+# --- the file of one session ----------------------------------------------------------------------
+
+# How often files are copied again that a writer changed meanwhile.
+_ATTEMPTS = 20
+# Where a file of SQLite has `user_version`, as four bytes.
+_USER_VERSION = 60
+
+
+@final
+class File:
+    errors: tuple[type[Exception], ...] = (sqlite3.Error,)
+
+    def __init__(self, path: str | os.PathLike[str], *, read_only: bool = False) -> None:
+        self.path = arguments.as_path(path, "The path of a session").resolve()
+        self.where = self.store = str(self.path)
+        self.read_only = arguments.as_flag(read_only, "read_only")
+        self._db: SQLite | None = None
+        self._tables: Tables | None = None
+        self._lock: SQLite | None = None
+        # the file of the lock, to be written to
+        self._note = -1
+        self._copy: tempfile.TemporaryDirectory[str] | None = None
+        self._in_place = InPlace(self.path)
+        self._acknowledged = 0
+
+    def open(self, learner: base.Learner[Any]) -> tuple[Content, int]:
+        """All there is, checked, and the epoch of this writer, one more than that of the writer
+        before; made if there is no file.
+        """
+        try:
+            db = self._db = self._look() if self.read_only else self._opened(learner)
+            self._tables = Tables(db)
+            with db.connection:
+                db.execute("BEGIN")
+                require_format(db, self.path, SESSION_FILE)
+                if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
+                    raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
+                content = self._tables.read_content(self.where)
+            if self._lock is not None:
+                ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
+                self._note = os.open(f"{self.path}-lock", os.O_WRONLY)
+                if self._acknowledged > (last := content.head.last):
+                    raise BrokenFile(
+                        f"{self.path} holds {last} events, and {self._acknowledged} were "
+                        "acknowledged: put its -wal back, or remove its -lock to do without them."
+                    )
+                db.pragmas(*DURABLE)
+                self._in_place.require()
+            return content, content.head.epoch + 1
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            fix = "Give a path in a folder where files can be made."
+            raise explained(error, self.where, fix) from None
+
+    @property
+    def tables(self) -> Tables:
+        if self._tables is None:
+            raise CheckpointError(f"The session in {self.where} is closed: open it again.")
+        return self._tables
+
+    def require_writable(self) -> None:
+        assert self.tables
+        self._in_place.require()
+
+    def write(self, do: Callable[[Tables], None], last: int) -> None:
+        """One transaction, on disk when this returns; `last` is the number of the last event
+        then, which is noted beside the file: the note is not flushed, and never too high.
+        """
+        assert self._db is not None
+        assert self._tables is not None
+        if last < self._acknowledged:
+            self._acknowledge(last)
+        with self._db.transaction():
+            do(self._tables)
+        if last != self._acknowledged:
+            self._acknowledge(last)
+
+    def _acknowledge(self, count: int) -> None:
+        with suppress(OSError):  # what SQLite would write, in a tenth of its time
+            os.pwrite(self._note, min(count, 2**31 - 1).to_bytes(4), _USER_VERSION)
+        self._acknowledged = count
+
+    def reread(self) -> Tables | None:
+        """What the file holds after an interrupt; None if that is not known."""
+        assert self._db is not None
+        self._db.connection.rollback()  # else rows would be read that are not committed
+        return self.tables if self._in_place.holds() else None
+
+    def close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+        if self._note >= 0:  # before the lock, which the system takes back with any of its files
+            os.close(self._note)
+        if self._lock is not None:
+            self._lock.close()
+        self._db = self._lock = self._tables = None
+        self._note = -1
+        if self._copy is not None:
+            self._copy.cleanup()
+            self._copy = None
+
+    def _opened(self, learner: base.Learner[Any]) -> SQLite:
+        if self.path.exists():
+            self._db = SQLite(self.path, "rw")
+            require_format(self._db, self.path, SESSION_FILE)
+        self._lock = locked(
+            Path(f"{self.path}-lock"),
+            f"Another session, of this process or of another, writes to {self.path}: close it "
+            "first, or look with read_only=True.",
+        )
+        if not self.path.exists():
+            self._lock.execute("PRAGMA user_version = 0")
+            self._create(learner)
+        return self._db or SQLite(self.path, "rw")
+
+    def _look(self) -> SQLite:
+        """The file to be read; a copy if SQLite cannot read it in place, because it may write
+        nothing beside it.
+        """
+        self._db = SQLite(self.path, "ro")
+        try:
+            require_format(self._db, self.path, SESSION_FILE)
+            return self._db
+        except sqlite3.OperationalError:
+            if not os.access(self.path, os.R_OK):
+                raise
+        self._db.close()
+        self._copy = tempfile.TemporaryDirectory(prefix="tidewolf-")
+        return SQLite(_copied(self.path, Path(self._copy.name)), "rw")
+
+    def _create(self, learner: base.Learner[Any]) -> None:
+        state = learner.save(capabilities.beginning(learner))
+        fresh = Path(f"{self.path}-new")
+        for stale in (fresh, f"{fresh}-journal", f"{self.path}-wal", f"{self.path}-shm"):
+            Path(stale).unlink(missing_ok=True)
+        with closing(SQLite(fresh, "rwc")) as db, db.transaction():
+            make_tables(db, SESSION_TABLES)
+            db.pragmas(f"application_id = {SESSION_FILE}", f"user_version = {FORMAT}")
+            db.execute("INSERT INTO head VALUES (1, 0, x'', 0, x'', 0, 0, 0)")
+            Tables(db).begin(digest(values.identity(learner).encode()), state)
+        os.replace(fresh, self.path)
+
+
+def _copied(path: Path, folder: Path) -> Path:
+    files = [path, Path(f"{path}-wal")]
+    for _ in range(_ATTEMPTS):
+        before = [_changed(file) for file in files]
+        for file, there in zip(files, before, strict=True):
+            copy = folder / file.name
+            copy.unlink(missing_ok=True)
+            if there is not None:
+                with suppress(FileNotFoundError):  # a writer that closes removes its log
+                    shutil.copyfile(file, copy)
+        if before == [_changed(file) for file in files]:
+            return folder / path.name
+        time.sleep(0.01)
+    raise CheckpointError(f"{path} changes faster than it can be copied: try again.")
+
+
+def _changed(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns

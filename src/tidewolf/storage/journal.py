@@ -7,6 +7,16 @@ same order, when the session is opened:
 
 A decision whose feedback comes later is written with its point, so that a state under other
 versions that would have decided otherwise is noticed.
+
+Events are numbers, arrays and the names of their kinds, as bytes:
+
+    info        side information of the next round: its parts by name, those that were given
+    decide      the decision of a round whose feedback comes later
+    observe     the kind of the feedback and its fields by name, a function in it likewise; and how
+                the round was observed, if it was not as decided: what was played, and so on
+    expire      nothing
+
+So a later tidewolf may add fields with defaults, and reads what was written before.
 """
 
 from __future__ import annotations
@@ -16,33 +26,36 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import arguments, checkpoint, conforming, feedback, values
-from tidewolf.core.arrays import as_count, to_numpy
-from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, TidewolfError
+from tidewolf.core import arguments, arrays, checkpoint, conforming, errors, oracle, values
+from tidewolf.core.batch import Batch
+from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
+from tidewolf.core.feedback import (
+    Arrival,
+    Bandit,
+    Feedback,
+    FirstOrder,
+    FullInformation,
+    Instead,
+    Limits,
+    Spend,
+)
+from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.types import Array
+from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.kernels.rounds import VALUE
-from tidewolf.memory import EXPIRED, REMEMBERED
+from tidewolf.memory import EXPIRED, REMEMBERED, RoundFeedback, carried
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
-from tidewolf.methods.events import (
-    Decide,
-    Event,
-    Expire,
-    Observe,
-    SetInfo,
-    decision,
-    stepped,
-    waiting,
-)
+from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.methods.late import next_round
-from tidewolf.past import RoundFeedback
-from tidewolf.storage import feedback as written
-from tidewolf.storage.tables import Content, Head, Row, Tables, digest
+from tidewolf.methods.partly_seen import LastCosts
+from tidewolf.storage.database import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
     from tidewolf.storage.session_store import Backend
@@ -70,13 +83,8 @@ class Place(NamedTuple):
         return Place(state, row.number, row.link(self.link), info_ids)
 
 
-class Step(NamedTuple):
-    # the state right before it
-    before: Any
-    # what it is
-    events: tuple[Event, ...]
-    # where it led
-    place: Place
+# The state right before an event, the event, and where it led.
+Step: TypeAlias = tuple[Any, Event, Place]
 
 
 @final
@@ -94,7 +102,7 @@ class Journal(Generic[S]):
         self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
         self.learner, self._backend = learner, backend
-        self._every = as_count(snapshot_every, "snapshot_every")
+        self._every = arrays.as_count(snapshot_every, "snapshot_every")
         self._keep_history = arguments.as_flag(keep_history, "keep_history")
         self._mutex, self._process = threading.Lock(), os.getpid()
         # whether something was written of which it is not known whether it was kept
@@ -116,7 +124,6 @@ class Journal(Generic[S]):
 
     @property
     def arrays(self) -> ArrayState | None:
-        """What a kernel left, if the state was not made of it."""
         state = self._place.state
         return state if isinstance(state, ArrayState) else None
 
@@ -135,8 +142,8 @@ class Journal(Generic[S]):
     def _resumed(self, content: Content) -> Place:
         try:
             place = self._loaded(content.head.snapshot, content.link, content.state)
-            for step in self._again(place, content.left):
-                place = step.place
+            for _, _, after in self._again(place, content.left):
+                place = after
             return place
         except CheckpointError as error:
             raise type(error)(f"{self._backend.where}: {error}") from None
@@ -149,8 +156,8 @@ class Journal(Generic[S]):
             ) from None
 
     def _loaded(self, last: int, link: bytes, data: bytes) -> Place:
-        state = self.learner.load(data, source=self._backend.store)
-        return Place(state, last, link, checkpoint.session_of(data)[0])
+        info_ids, _ = checkpoint.session_of(data)
+        return Place(self.learner.load(data, source=self._backend.store), last, link, info_ids)
 
     def _again(self, place: Place, rows: Iterable[Row]) -> Iterator[Step]:
         """The events after this place, applied again; refused if they do not follow each other, or
@@ -159,7 +166,7 @@ class Journal(Generic[S]):
         """
         learner, K = self.learner, self.learner.K
         for row in rows:
-            event = written.read_event(row.kind, row.round - 1, row.data, K)
+            event = read_event(row.kind, row.round - 1, row.data, K)
             if isinstance(event, Observe) and event.committed:
                 place = self._committed(place)
             before = place.state
@@ -169,11 +176,11 @@ class Journal(Generic[S]):
             state = stepped(learner, before, event)
             if isinstance(event, Decide):
                 x, was = waiting(state)[-1].x, checkpoint.unpacked(row.data, K.center)
-                far = np.abs(to_numpy(x) - to_numpy(was)).max(initial=0.0)
+                far = np.abs(arrays.to_numpy(x) - arrays.to_numpy(was)).max(initial=0.0)
                 if not far <= conforming.allowed_infeasibility(K, x):
                     raise ValueError(f"round {row.round} was decided otherwise")
             place = place.after(row, event, state)
-            yield Step(before, (event,), place)
+            yield before, event, place
 
     def _committed(self, place: Place) -> Place:
         if isinstance(place.state, ArrayState):  # it is
@@ -183,7 +190,7 @@ class Journal(Generic[S]):
 
     def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
         number = next_round(place.state)
-        data, event = written.stored(event, self.learner.K)
+        data, event = stored(event, self.learner.K)
         state = stepped(self.learner, place.state, event)
         match event:
             case Observe(arrival):
@@ -192,7 +199,7 @@ class Journal(Generic[S]):
                 pass
             case Decide():
                 data = checkpoint.packed(waiting(state)[-1].x)
-        row = Row(place.last + 1, written.KINDS[type(event)], number + 1, self._epoch, data)
+        row = Row(place.last + 1, KINDS[type(event)], number + 1, self._epoch, data)
         return place.after(row, event, state), row
 
     @property
@@ -218,15 +225,15 @@ class Journal(Generic[S]):
         """
         given: Any = seen.given
         content = observation.content(seen.last, None) if by_number or self.numbered else None
-        if not isinstance(given, feedback.FirstOrder):
+        if not isinstance(given, FirstOrder):
             value = float(found.columns[0, VALUE])
             given = observation.of_costs(self.learner.K, given[0], given[1], seen.x, value)
-        event = Observe(feedback.Arrival(seen.round, given))
         with self._mutex:
             self._require_writable()
-            place, data = self._place, written.encode_plain(given)
-            row = Row(place.last + 1, "observe", seen.round + 1, self._epoch, data)
-            self._keep(place.after(row, event, found.after), [row], content)
+            last, data = self._place.last + 1, encode_plain(given)
+            row = Row(last, "observe", seen.round + 1, self._epoch, data)
+            event = Observe(Arrival(seen.round, given))
+            self._keep(self._place.after(row, event, found.after), [row], content)
 
     def take(
         self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
@@ -262,16 +269,14 @@ class Journal(Generic[S]):
         """Refuse to write if the session only reads, if nothing could be kept, or if the last
         change was interrupted so that this session may be behind the file.
         """
-        if self._backend.read_only or self._process != os.getpid():
-            is_reader = self._backend.read_only
+        where, is_reader = self._backend.where, self._backend.read_only
+        if is_reader or self._process != os.getpid():
             how = "with read_only=True" if is_reader else "by the process before a fork"
-            raise CheckpointError(f"{self._backend.where} was opened {how}: it only reads.")
+            raise CheckpointError(f"{where} was opened {how}: it only reads.")
         self._backend.require_writable()
         if self._is_unsure:
-            raise CheckpointError(
-                f"An interrupt left it open whether the last change is in {self._backend.where}: "
-                "close this session and open it again, and rounds counts what was observed."
-            )
+            words = f"An interrupt left it open whether the last change is in {where}"
+            raise CheckpointError(f"{words}: open it again, and rounds counts what was observed.")
 
     def _commit(
         self,
@@ -297,7 +302,8 @@ class Journal(Generic[S]):
             if note is not None:
                 rounds = [one.round + 1 for one in waiting(place.state)]
                 tables.cut(head.last, next_round(place.state) + 1, rounds)
-                tables.note(*note)
+                name, what = note
+                tables.note(name, f"{datetime.now(UTC).isoformat(timespec='seconds')} {what}")
             for row in rows:
                 tables.add(row)
             if contents:
@@ -333,47 +339,43 @@ class Journal(Generic[S]):
             self._fresh = {}
         self._fresh.update(contents or {})
 
-    def rollback(self, number: int) -> None:
+    def rollback(self, number: int, then: Any = None) -> None:
         """To the moment when this round became the next one, and for good: what came later is
-        removed, in one transaction.
+        removed, in one transaction. The history in the file alone says where that is.
         """
         with self._mutex:
             self._require_writable()
             upcoming, (place, steps) = next_round(self.state), self._replay(number)
-            for step in steps:
-                if next_round(place.state) == number and not isinstance(step.events[0], Expire):
+            for _, event, after in steps:
+                if next_round(place.state) == number and not isinstance(event, Expire):
                     break
-                place = step.place
+                place = after
             if next_round(place.state) != number:
                 words = f"Round {number} was observed together with rounds before it"
                 raise InvalidInput(f"{words}: go back to the first of them.")
-            last, link = place.last, place.link
-            head = self._head._replace(last=last, link=link, snapshot=last, epoch=self._epoch)
-            note = _note(f"from round {upcoming + 1} to round {number + 1}")
-            self._commit(head, place, note=("rolled back", note))
+            head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
+            note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
+            self._commit(head, place, note=note)
 
     def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
         """The place of the last state before this round, and all steps after it. `nearest`: the
         first there is, if the history begins later.
         """
-        place = self._before(number, nearest)
-        rows = self._backend.tables.rows_after(place.last, self._head.last)
-        return place, self._again(place, rows)
-
-    def _before(self, number: int, nearest: bool) -> Place:
-        head = self._head
-        for snapshot in self._backend.tables.snapshots(head):
+        head, tables = self._head, self._backend.tables
+        for snapshot in tables.snapshots(head):
             place = self._loaded(*snapshot)
             upcoming = next_round(place.state)
-            is_it = upcoming == number and number not in place.info_ids
-            if upcoming < number or (place.last == head.first and (nearest or is_it)):
-                return place
-        if head.first > 0:
-            raise InvalidInput(
-                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
-                "begins later (keep_history=False, or the learner was replaced)."
-            )
-        return Place(beginning(self.learner), 0, head.base)
+            is_it = nearest or (upcoming == number and number not in place.info_ids)
+            if upcoming < number or (place.last == head.first and is_it):
+                break
+        else:
+            place = Place(beginning(self.learner), 0, head.base)
+            if head.first > 0:
+                raise InvalidInput(
+                    f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                    "begins later (keep_history=False, or the learner was replaced)."
+                )
+        return place, self._again(place, tables.rows_after(place.last, head.last))
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
         """Resume with another learner, from a state of its own in which the same rounds wait; the
@@ -383,14 +385,12 @@ class Journal(Generic[S]):
             self._require_writable()
             last = self._head.last + 1
             link = digest(self._head.link, values.identity(learner).encode())
-            gone = [one.round for one in waiting(self.state) if not decision(state, one.round)]
-            info_ids = {one: given for one, given in self.info_ids.items() if decision(state, one)}
-            place = Place(state, last, link, info_ids)
+            info_ids, gone = carried(self.state, self.info_ids, state)
+            place, contents = Place(state, last, link, info_ids), {n + 1: gone[n] for n in gone}
             try:
                 self._epoch += 1
                 head = Head(last, link, last, link, last, self._epoch)
-                note = "migrated", _note(f"before round {next_round(state) + 1}")
-                contents = {one + 1: EXPIRED for one in gone}
+                note = "migrated", f"before round {next_round(state) + 1}"
                 self._commit(head, place, contents=contents, note=note, learner=learner)
             finally:
                 if self._place is place:
@@ -401,20 +401,20 @@ class Journal(Generic[S]):
         waits, and from before the last that was observed, as far as the history reaches.
         """
         with self._mutex:
-            rounds = [one.round - 1 for one in waiting(self.state)]
-            least = min([next_round(self.state) - 2, *rounds])
-            return list(self._replay(max(0, least), nearest=True)[1])
+            rounds = (one.round - 1 for one in waiting(self.state))
+            least = max(0, min([next_round(self.state) - 2, *rounds]))
+            return list(self._replay(least, nearest=True)[1])
 
-    def history(self) -> Iterator[feedback.Feedback]:
-        number, last = 0, self._head.last
-        while True:
-            with self._mutex:
-                rows = self._backend.tables.some_rows(number, last)
-            if not rows:
-                return
+    def history(self) -> Iterator[Feedback]:
+        rows, last = self._some_rows(0, self._head.last), self._head.last
+        while rows:
             observed, center = (row for row in rows if row.kind == "observe"), self.learner.K.center
-            yield from (written.decode(row.data, center) for row in observed)
-            number = rows[-1].number
+            yield from (decode(row.data, center) for row in observed)
+            rows = self._some_rows(rows[-1].number, last)
+
+    def _some_rows(self, after: int, last: int) -> list[Row]:
+        with self._mutex:
+            return self._backend.tables.some_rows(after, last)
 
     def close(self) -> None:
         """Snapshot, so that nothing is left to observe again, and let go of where it is kept.
@@ -424,7 +424,7 @@ class Journal(Generic[S]):
         with self._mutex:
             try:
                 if self._head.snapshot < self._head.last:
-                    with suppress(TidewolfError):  # a reader, or one that is closed, writes none
+                    with suppress(errors.TidewolfError):  # of a reader, or one that is closed
                         self._require_writable()
                         head = self._with_snapshot(self._head._replace(epoch=self._epoch))
                         self._commit(head, self._place)
@@ -432,5 +432,162 @@ class Journal(Generic[S]):
                 self._backend.close()
 
 
-def _note(what: str) -> str:
-    return f"{datetime.now(UTC).isoformat(timespec='seconds')} {what}"
+# --- events as bytes ------------------------------------------------------------------------------
+
+# What events are called in a database.
+KINDS = {SetInfo: "info", Decide: "decide", Observe: "observe", Expire: "expire"}
+_KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, FullInformation)}
+_INFO = "RoundInfo"
+# What was played; what that cost; whether the next round was not committed, as with deadlines; what
+# is remembered of costs.
+_HOW = ("point", "instead", "unsettled", "costs")
+_DOUBLE = np.dtype(np.float64)
+_ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
+# What stands before the arrays of plain feedback, as `encode` writes it.
+_LINE = (
+    '[{"list":["FirstOrder",{"record":{"loss_gradient":{"array":"a0","numpy":true},'
+    '"violation":{"float":"%s"},"constraint_gradient":{"array":"a1","numpy":true},'
+    '"loss_slope":{"float":"%s"},"constraint_slope":{"float":"%s"},"rounds":1}}]},'
+    f"[{_ARRAYS}]]\n"
+)
+
+
+def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
+    """An event as bytes, and as `read_event` reads them again; the bytes of a decision are those
+    of its point.
+    """
+    if isinstance(event, SetInfo):
+        data = encode_info(event.info)
+        return data, SetInfo(decode_info(data, K.center))
+    if not isinstance(event, Observe):
+        return b"", event
+    (number, feedback, point, instead, costs), committed = event
+    is_usual = point is costs is None and committed
+    if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
+        f, violation, g, loss_slope, constraint_slope, *_ = feedback
+        f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
+        again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
+        return encode_plain(again), Observe(Arrival(number, again))
+    how = {"point": point, "instead": None if instead is None else tuple(instead)}
+    how["unsettled"] = None if committed else True
+    how["costs"] = None if costs is None else tuple(costs)
+    data = encode(feedback, {name: part for name, part in how.items() if part is not None})
+    return data, _read_observation(number, data, K)
+
+
+def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
+    match kind:
+        case "info":
+            return SetInfo(decode_info(data, K.center))
+        case "observe":
+            return _read_observation(number, data, K)
+        case "decide":
+            return Decide()
+        case "expire" if not data:
+            return Expire(number)
+    raise _newer(f"event of the kind {kind!r}")
+
+
+def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
+    name, record, *more = checkpoint.unpacked(data, K.center)
+    how = _checked_fields(more[0], _HOW, "observation") if more else {}
+    point, instead = how.get("point"), how.get("instead")
+    if point is not None:
+        if not conforming.is_member(K, point):
+            raise ValueError("what was played is no member of the set")
+        point = arrays.frozen(point)
+        instead = None if instead is None else Instead(*map(float, instead))
+    costs = None if "costs" not in how else LastCosts(*how["costs"])
+    given = Arrival(number, _feedback(name, record), point, instead, costs)
+    return Observe(given, not how.get("unsettled"))
+
+
+def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
+    """Feedback as bytes, and how it was observed; refused if a function in it is not made of
+    arrays.
+    """
+    usual: dict[str, Any] = feedback._field_defaults
+    parts = {
+        name: _encode_function(part) if isinstance(part, Batch) else part
+        for name, part in feedback._asdict().items()
+        if name not in usual or (part is not usual[name] and part != usual[name])
+    }
+    records = map(checkpoint.SavedRecord.of, filter(None, (parts, how)))
+    return checkpoint.packed((type(feedback).__name__, *records))
+
+
+def encode_plain(feedback: FirstOrder) -> bytes:
+    """The same of plain feedback, at once."""
+    f, violation, g, loss_slope, constraint_slope, *_ = feedback
+    shape = ",".join(map(str, f.shape))
+    line = _LINE % (violation.hex(), loss_slope.hex(), constraint_slope.hex(), shape, shape)
+    return b"".join((line.encode(), f.tobytes(), g.tobytes()))
+
+
+def decode(data: bytes, center: Array) -> Feedback:
+    name, record, *_ = checkpoint.unpacked(data, center)
+    return _feedback(name, record)
+
+
+def _feedback(name: str, record: Any) -> Feedback:
+    kind = _KINDS[name]
+    parts = _checked_fields(record, kind._fields, name)
+    if kind is FullInformation:
+        parts = {key: restored(*part) for key, part in parts.items()}
+    records: dict[str, Any] = {"limits": Limits, "spend": Spend}
+    for key, made in records.items():
+        if parts.get(key) is not None:
+            parts[key] = made(**_checked_fields(parts[key], made._fields, made.__name__))
+    feedback: Feedback = kind(**parts)
+    for part in feedback:
+        if arrays.is_array(part):
+            arrays.require_finite(part, "An observation")
+    return feedback
+
+
+def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
+    if not can_be_saved(batch):
+        raise errors.NotSupported(
+            f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
+            "are made of arrays, a learner that needs less, or a Session in memory."
+        )
+    return saved_name(batch), saved_fields(batch)
+
+
+def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
+    """The fields of a record; one that is not known was written by a newer tidewolf."""
+    if not isinstance(record, checkpoint.SavedRecord):
+        raise ValueError(f"it is no record of the kind {name}")
+    for key in record.fields():
+        if key not in known:
+            raise _newer(f"{name} with {key!r}")
+    return record.fields()
+
+
+def _newer(what: str) -> errors.NewerFormat:
+    return errors.NewerFormat(
+        f"A {what} was observed, which this tidewolf does not know. Install a newer tidewolf."
+    )
+
+
+# --- side information -----------------------------------------------------------------------------
+
+
+def encode_info(info: RoundInfo) -> bytes:
+    given = {name: part for name, part in info._asdict().items() if part is not None}
+    if info.advice is not None:
+        given["advice"] = tuple(info.advice.items())
+    if info.forecast is not None:
+        given["forecast"] = tuple(map(_encode_function, info.forecast))
+    return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
+
+
+def decode_info(data: bytes, center: Array) -> RoundInfo:
+    kind, record = checkpoint.unpacked(data, center)
+    given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
+    if "advice" in given:
+        given["advice"] = dict(given["advice"])
+    if "forecast" in given:
+        given["forecast"] = tuple(restored(*each) for each in given["forecast"])
+    skipped = tuple(given.pop("skipped", ()))
+    return RoundInfo(**given).with_skipped(skipped)

@@ -48,19 +48,17 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core import arguments, arrays
 from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
-from tidewolf.storage import database, file, postgres, tables
-from tidewolf.storage.tables import Content, Tables
-
-if TYPE_CHECKING:
-    from tidewolf.storage.cluster import Cluster
+from tidewolf.storage import database, postgres
+from tidewolf.storage.database import Content, Tables
 
 NAME = "tidewolf.db"
 
@@ -161,7 +159,6 @@ class Commits:
                     future.set_exception(CheckpointError(self.trouble))
 
     def _group(self) -> list[tuple[Write, Future[None]]]:
-        """What is written together; empty if nothing came for a while."""
         with self._some:
             if not self._waiting and not self._closing:
                 self._some.wait(_IDLE)
@@ -278,9 +275,9 @@ def opened(path: Path) -> database.SQLite:
     try:
         with db.transaction():
             if db.rows("SELECT count(*) FROM sqlite_master") == [(0,)]:
-                db.pragmas(f"application_id = {tables.STORE_FILE}")
-                tables.make_store(db)
-            tables.require_format(db, path)
+                db.pragmas(f"application_id = {database.STORE_FILE}")
+                database.make_store(db)
+            database.require_format(db, path)
             db.execute("UPDATE store SET value = value")  # fails now if the file cannot be written
         # pages: each checkpoint of the log takes syncs beside those of commits
         db.pragmas(*database.DURABLE, "wal_autocheckpoint = 4000")
@@ -352,7 +349,10 @@ class Round(NamedTuple):
     note: bytes
 
 
-class Entry(NamedTuple):
+@dataclass(frozen=True)
+class Entry:
+    """A line of the audit: who did what, and why."""
+
     number: int
     at: float
     who: str
@@ -401,7 +401,7 @@ class SessionStore:
     >>> store.close()
     """
 
-    def __init__(self, backing: Folder | Cluster, *, commit_within: float = 0.01) -> None:
+    def __init__(self, backing: Folder | postgres.Cluster, *, commit_within: float = 0.01) -> None:
         self._backing, self.where, self.holder = backing, backing.where, backing.holder
         self._handles: dict[str, SessionHandle] = {}
         self._last: dict[str, Future[None]] = {}
@@ -443,12 +443,12 @@ class SessionStore:
         InUse
             If another process serves the same folder.
         """
+        backing: Folder | postgres.Cluster
         if postgres.is_address(where):
-            from tidewolf.storage.cluster import Cluster
-
-            cluster = Cluster(str(where), holder, takeover_after)
-            return cls(cluster, commit_within=commit_within)
-        return cls(Folder(Path(where)), commit_within=commit_within)
+            backing = postgres.Cluster(str(where), holder, takeover_after)
+        else:
+            backing = Folder(Path(where))
+        return cls(backing, commit_within=commit_within)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         return self._backing.reader.rows(sql, values)
@@ -483,7 +483,7 @@ class SessionStore:
                 raise AlreadyThere(f"There is a session called {name!r} already.")
 
         def write(db: database.Database) -> None:
-            number = tables.next_number(db, "sessions")
+            number = database.next_number(db, "sessions")
             require_free(db)
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
@@ -499,7 +499,7 @@ class SessionStore:
 
         def write(db: database.Database) -> None:
             self._backing.claim(db, number)
-            for table in tables.OF_A_SESSION:
+            for table in database.OF_A_SESSION:
                 db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
@@ -552,7 +552,6 @@ class SessionStore:
         self._change(name, f"UPDATE sessions SET {column} = ? WHERE number = ?", text)
 
     def _change(self, name: str, sql: str, *values: Any) -> None:
-        """Have a statement run, the last value of which is the number of the session."""
         handle = self._handles.get(name)
         number = self._number(name) if handle is None else handle.number
         self._queue(name, lambda db: db.execute(sql, (*values, number)))
@@ -560,7 +559,7 @@ class SessionStore:
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
         """Add to the record of who did what."""
         values = (time.time(), who, session, what, why)
-        self._queue(session, lambda db: tables.add_entry(db, *values))
+        self._queue(session, lambda db: database.add_entry(db, *values))
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
         """What was kept of these rounds, in order."""
@@ -674,7 +673,7 @@ class SessionHandle:
         self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
-            begun = tables.digest(identity(learner).encode()), learner.save(beginning(learner))
+            begun = database.digest(identity(learner).encode()), learner.save(beginning(learner))
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)
@@ -709,7 +708,6 @@ class SessionHandle:
             raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
     def held(self, write: Write) -> Write:
-        """The same, unless another server has the session by then."""
         if self._epoch is None:  # not yet
             return write
 
@@ -720,7 +718,6 @@ class SessionHandle:
         return checked
 
     def write(self, do: Callable[[Tables], None], last: int) -> None:
-        """One transaction, in which `last` becomes the last observation."""
         tables = Tables(self._backing.writer, self.number)
         future = self._store._queue(self._name, lambda _: do(tables))
         if self._alone:
@@ -741,13 +738,11 @@ class SessionHandle:
             self.lose(error if isinstance(error, CheckpointError) else str(error))
 
     def look(self, db: database.Database) -> None:
-        """Let go if another has it by now."""
         found = db.rows("SELECT epoch FROM head WHERE session = ?", (self.number,))
         if self._epoch is not None and found != [(self._epoch,)]:
             self.lose(f"{self.where} was restored, or taken by another server: open it again.")
 
     def lose(self, why: str | CheckpointError) -> CheckpointError:
-        """Write no more; the first reason."""
         if self._lost is None:
             self._lost = CheckpointError(why) if isinstance(why, str) else why
         return self._lost
@@ -757,7 +752,7 @@ _DONE: Future[None] = Future()
 _DONE.set_result(None)
 
 # Where a session is kept: a file of its own, or a place among others.
-Backend: TypeAlias = file.File | SessionHandle
+Backend: TypeAlias = database.File | SessionHandle
 
 
 def backend(
@@ -768,7 +763,7 @@ def backend(
         name = arguments.as_text(name, "The name of a session")
         return SessionHandle(where, name, read_only=True) if read_only else where.handle(name)
     if not postgres.is_address(where):
-        return file.File(where, read_only=read_only)
+        return database.File(where, read_only=read_only)
     if read_only:
         raise NotSupported("Only a session in a file, not in PostgreSQL, can be read_only=True.")
     store = SessionStore.open(str(where), commit_within=0.0)

@@ -23,8 +23,8 @@ from tidewolf.core.arguments import as_callback
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import membership_tolerance
 
+# Called with the name of every check that passes.
 OnPass: TypeAlias = Callable[[str], None] | None
-"""Called with the name of every check that passes."""
 
 
 def checks_of(kind: type) -> dict[str, Callable[[Any], None]]:

@@ -30,8 +30,8 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import chained
 from tidewolf.testing.checks import OnPass, as_floats, format_point, require, run_checks
 
+# How many rounds of a long batch have their gradients tested one by one.
 _LOOKED_AT = 16
-"""How many rounds of a long batch have their gradients tested one by one."""
 
 
 def check_function(

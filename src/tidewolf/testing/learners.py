@@ -51,22 +51,20 @@ from tidewolf.methods.late import next_round
 from tidewolf.testing.checks import OnPass, as_floats, format_point, raised, require, run_checks
 
 _ROUNDS = 26
+# After how many rounds the losses of the hostile stream change their sign.
 _TURN = 6
-"""After how many rounds the losses of the hostile stream change their sign."""
+# The longest finite delay, in rounds.
 _LONGEST = 5
-"""The longest finite delay, in rounds."""
+# Up to which horizon rounds past it are tested.
 _PATIENCE = 400
-"""Up to which horizon rounds past it are tested."""
+# How often the stream is repeated to see whether a state grows, and how often until it is certain
+# that it does.
 _CYCLES, _MOST_CYCLES = 10, 400
-"""How often the stream is repeated to see whether a state grows, and how often until it is certain
-that it does.
-"""
+# After how many rounds its size is measured again.
 _SAMPLE = 17
-"""After how many rounds its size is measured again."""
+# How much larger the largest state of the second half of these rounds may be than that of the
+# first: the size of an active set varies.
 _GROWTH = 1.25
-"""How much larger the largest state of the second half of these rounds may be than that of the
-first: the size of an active set varies.
-"""
 
 
 def check_learner(

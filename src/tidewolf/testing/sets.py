@@ -33,12 +33,12 @@ from tidewolf.core.vertices import Sparse
 from tidewolf.sets import base
 from tidewolf.testing.checks import OnPass, as_floats, format_point, require, run_checks
 
+# Along how many axes of a large set directions are tried.
 _AXES = 12
-"""Along how many axes of a large set directions are tried."""
+# Up to how many entries `tangent` is applied to a whole basis.
 _SMALL = 400
-"""Up to how many entries `tangent` is applied to a whole basis."""
+# How far an LP solver's answer may be off, relative to the sizes in it.
 _SOLVER = 1e-6
-"""How far an LP solver's answer may be off, relative to the sizes in it."""
 
 
 def check_set(K: base.ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> None:

@@ -52,10 +52,8 @@ from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets.base import ConvexSet
 
-DRIFT_ACCURACY = 1e-10
-"""The gap asked for, as a share of alpha R^2."""
-DRIFT_LOOKS = 60
-"""How often a block of constraints may be evaluated for it."""
+DRIFT_ACCURACY = 1e-10  # The gap asked for, as a share of alpha R^2.
+DRIFT_LOOKS = 60  # How often a block of constraints may be evaluated for it.
 
 
 class Tally(NamedTuple):
@@ -63,27 +61,20 @@ class Tally(NamedTuple):
     alone.
     """
 
-    closed: int = 0
-    """the round after which the last block ended"""
+    closed: int = 0  # the round after which the last block ended
     price: float = 0.0
     growth: float = 0.0
     need: float = 0.0
     climb: float = 0.0
-    apart: float = 0.0
-    """sum of s |x - y|"""
-    spread: float = 0.0
-    """sum of s^2/alpha"""
+    apart: float = 0.0  # sum of s |x - y|
+    spread: float = 0.0  # sum of s^2/alpha
     least_delta: float = math.inf
     looks: int = 0
-    delta: float = math.inf
-    """from here on of the last block alone"""
-    gap: float = 0.0
-    """certified, in the units of a round's loss"""
+    delta: float = math.inf  # from here on of the last block alone
+    gap: float = 0.0  # certified, in the units of a round's loss
     reach: float = 0.0
-    alpha: float = 0.0
-    """0 before the first block of an epoch, where y starts afresh"""
-    inverse_step: float = 0.0
-    """n G_f alpha; 0 likewise"""
+    alpha: float = 0.0  # 0 before the first block of an epoch, where y starts afresh
+    inverse_step: float = 0.0  # n G_f alpha; 0 likewise
 
 
 class DriftBlock(NamedTuple):
@@ -91,13 +82,11 @@ class DriftBlock(NamedTuple):
     constraints.
     """
 
-    loss_gradient: Array
-    """sum of grad f_t(y)"""
+    loss_gradient: Array  # sum of grad f_t(y)
     rounds: int = 0
-    difference: float = 0.0
-    """sum of f_t(x) - f_t(y)"""
+    difference: float = 0.0  # sum of f_t(x) - f_t(y)
+    # s, the sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0
     breached_slopes: float = 0.0
-    """s, the sum of |grad g_t(x)| within aff(K) over the rounds with g_t(x) > 0"""
     limits: Limits = Limits()
 
 

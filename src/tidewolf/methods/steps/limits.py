@@ -14,15 +14,7 @@ from tidewolf.core import checkpoint, errors
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch
 from tidewolf.core.types import Array
-from tidewolf.functions.combined import (
-    Chain,
-    can_be_saved,
-    chained,
-    mapped,
-    restored,
-    saved_fields,
-    saved_name,
-)
+from tidewolf.functions import combined
 
 
 @final
@@ -39,14 +31,14 @@ class Limits(checkpoint.Stored):
 
     def and_then(self, batch: Batch) -> Limits:
         """With a copy of these rounds after those it has."""
-        return Limits((*self.pieces, mapped(batch, _own)))
+        return Limits((*self.pieces, combined.mapped(batch, _own)))
 
     def with_last(self, batch: Batch) -> Limits:
         """With these rounds themselves, for as long as the caller's arrays stay as they are."""
         return Limits((*self.pieces, batch))
 
     def whole(self) -> Batch:
-        return chained(self.pieces)
+        return combined.chained(self.pieces)
 
     def parts(self) -> dict[str, Any]:
         return {"pieces": saved(self.pieces, "A block that is still open holds")}
@@ -63,20 +55,20 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
     """Kinds and arrays, neighbours of one kind together; refused if one has none."""
     if not batches:
         return ()
-    whole = chained(batches)
-    pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+    whole = combined.chained(batches)
+    pieces = whole.parts if isinstance(whole, combined.Chain) else (whole,)
     for piece in pieces:
-        if not can_be_saved(piece):
+        if not combined.can_be_saved(piece):
             raise errors.NotSupported(
                 f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
                 "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
                 "save at the end of a block."
             )
-    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
+    return tuple((combined.saved_name(piece), combined.saved_fields(piece)) for piece in pieces)
 
 
 def loaded(parts: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Batch, ...]:
-    return tuple(restored(name, arrays) for name, arrays in parts)
+    return tuple(combined.restored(name, arrays) for name, arrays in parts)
 
 
 def require_points_of(K: Any, batches: Iterable[Batch]) -> None:

@@ -109,53 +109,41 @@ from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most, r
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
-LEAST_HORIZON = 16
-"""t_0 where no horizon is given."""
+LEAST_HORIZON = 16  # t_0 where no horizon is given.
+# a of several limits: on the backbone `geant` it costs no more than one weight for the largest
+# violation.
 SHARE = 0.55
-"""a of several limits: on the backbone `geant` it costs no more than one weight for the largest
-violation."""
 THETA = 0.5
+# The least and the largest k of a target, the share of what is allowed so far, and the least z.
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
-"""The least and the largest k of a target, the share of what is allowed so far, and the least z."""
-FIRST_Z = -1.0
-"""All four were chosen on `routing` and `geant`, seed 0."""
+FIRST_Z = -1.0  # All four were chosen on `routing` and `geant`, seed 0.
 _STRIDE = 256
 _LN2 = math.log(2.0)
 
 
 class EachLimit(NamedTuple):
-    violations: Floats
-    """Q_i, no round counted for more than G_i D"""
-    slopes: Floats
-    """G_i; 0 while the limit was never broken"""
-    least_ratios: Floats
-    """rho_i; infinite while no weight was made"""
-    paid: Floats
-    """sum_t w_ti g_ti^+(x_t), in the dual state's units"""
+    violations: Floats  # Q_i, no round counted for more than G_i D
+    slopes: Floats  # G_i; 0 while the limit was never broken
+    least_ratios: Floats  # rho_i; infinite while no weight was made
+    paid: Floats  # sum_t w_ti g_ti^+(x_t), in the dual state's units
 
     def require_sound(self) -> None:
-        if len({array.shape for array in self}) > 1 or self.paid.ndim != 1:
-            raise ValueError("what its dual state has of each limit is not of as many limits")
-        if not all((array >= 0.0).all() for array in self):
-            raise ValueError("what its dual state has of a limit is below 0")
+        alike = len({array.shape for array in self}) == self.paid.ndim == 1
+        if not alike or not all((array >= 0.0).all() for array in self):
+            raise ValueError("what its dual state has of each limit is below 0, or not of as many")
 
 
 class Aim(NamedTuple):
     """How far the violation is above its target."""
 
-    z: float
-    """ln of w over theta G_f/G_g"""
-    rounds: int = 0
-    """that were counted, which begins with the first violation"""
+    z: float  # ln of w over theta G_f/G_g
+    rounds: int = 0  # that were counted, which begins with the first violation
     s: float = 0.0
     A: float = 0.0
-    jumps: float = 0.0
-    """J, in units of 2^exponent"""
-    shifts: float = 0.0
-    """L"""
+    jumps: float = 0.0  # J, in units of 2^exponent
+    shifts: float = 0.0  # L
 
     def moved(self, beta: float, breach: float, n: int, s: float) -> float:
-        """z after n rounds with this violation."""
         return self.z if s <= 0.0 else max(LOWEST, self.z + (breach - beta * n) / s)
 
     def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> Aim:
@@ -168,25 +156,19 @@ class Aim(NamedTuple):
 
 class DualState(NamedTuple):
     rounds: int
-    violation: float
-    """Q_t, no round counted for more than G_g D"""
+    violation: float  # Q_t, no round counted for more than G_g D
     slopes: Slopes
-    least_ratio: float
-    """rho; infinite while no weight was made"""
+    least_ratio: float  # rho; infinite while no weight was made
     exponent: int
-    paid: float
-    """sum_t w_t g_t^+(x_t), in units of 2^exponent"""
+    paid: float  # sum_t w_t g_t^+(x_t), in units of 2^exponent
+    # whether some round's limit was broken by more than any point could have avoided
     impossible: bool
-    """whether some round's limit was broken by more than any point could have avoided"""
     sums: GradientSums
-    carried: float = 0.0
-    """Q_t before the present epoch, where the set changed"""
+    carried: float = 0.0  # Q_t before the present epoch, where the set changed
+    # where every limit has its own weight, once a round was seen: `violation` and `paid` are then
+    # of all together, `slopes` the largest, `least_ratio` the least
     each: EachLimit | None = None
-    """where every limit has its own weight, once a round was seen: `violation` and `paid` are then
-    of all together, `slopes` the largest, `least_ratio` the least
-    """
-    aim: Aim | None = None
-    """where there is a target"""
+    aim: Aim | None = None  # where there is a target
 
 
 class Surrogate(NamedTuple):
@@ -195,30 +177,24 @@ class Surrogate(NamedTuple):
     g: Array
     norm2: float
     dual: DualState
-    unit: float
-    """old units over new: what earlier sums of gradients are to be multiplied by"""
+    unit: float  # old units over new: what earlier sums of gradients are to be multiplied by
+    # the constraints' part of g, w sum grad g_t^+; None if no limit was broken
     penalty_gradient: Array | None
-    """the constraints' part of g, w sum grad g_t^+; None if no limit was broken"""
-    penalty_value: float
-    """w sum g_t^+, in the same units"""
-    loss_weight: float
-    """V, in these units"""
-    penalty_weight: float
-    """w, in these units, also where no limit was broken"""
+    penalty_value: float  # w sum g_t^+, in the same units
+    loss_weight: float  # V, in these units
+    penalty_weight: float  # w, in these units, also where no limit was broken
     rounds: int
-    loss_gradient: Array
-    """sum grad f_t within aff(K)"""
+    loss_gradient: Array  # sum grad f_t within aff(K)
+    # what the limits, linearised at x_t, say less at x, where rounds were not played at x
     penalty_offset: float = 0.0
-    """what the limits, linearised at x_t, say less at x, where rounds were not played at x"""
+    # where every limit has its own weight w_i: w_i/w, with w the largest
     shares: Floats | None = None
-    """where every limit has its own weight w_i: w_i/w, with w the largest"""
 
     def breach(self, constraints: batch.Batch, z: Array) -> float:
         """sum g_t^+(z), limits with weights of their own in their shares: w times this is what the
         surrogate says of the limits.
         """
-        pieces = None if self.shares is None else constraints.pieces(z)
-        if pieces is None or self.shares is None:
+        if self.shares is None or (pieces := constraints.pieces(z)) is None:
             share = 1.0 if self.shares is None else float(self.shares[0])
             return share * float(np.maximum(arrays.to_numpy(constraints.values(z)), 0.0).sum())
         return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
@@ -248,12 +224,10 @@ class LyapunovWeights:
     loss_lipschitz: float | None = None
     constraint_lipschitz: float | None = None
     c: float = 2.0
-    p: float = 0.5
-    """the base learner's regret is about c D M T^p for gradients of at most M"""
+    p: float = 0.5  # the base learner's regret is about c D M T^p for gradients of at most M
+    # whether each limit has its own weight; how many there are is learned from the first round
     per_constraint: bool = False
-    """whether each limit has its own weight; how many there are is learned from the first round"""
-    target: float | None = None
-    """beta"""
+    target: float | None = None  # beta
 
     def start(self) -> DualState:
         return DualState(
@@ -309,8 +283,7 @@ class LyapunovWeights:
         s = max(G) * self.K.diameter
         if aim is not None and self.target is not None:
             s = max(QUICKEST * s, min(SLOWEST * s, ALLOWED * self.target * dual.rounds))
-            z = aim.moved(self.target, sum(breach for _, breach in found), n, s)
-            logs = [z / _LN2]
+            logs = [aim.moved(self.target, sum(breach for _, breach in found), n, s) / _LN2]
         if broken:
             exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
         unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
@@ -369,7 +342,6 @@ class LyapunovWeights:
         ]
 
     def _loss_weight(self, exponent: int) -> float:
-        """V in units of 2^exponent."""
         return math.ldexp(1.0 / self.caution, -exponent)
 
     def _remembered(self, dual: DualState, count: int) -> list[list[float]]:
@@ -450,11 +422,11 @@ class LyapunovWeights:
         given.
         """
         regret, most = regret_at_most(self.K, dual.sums, dual.paid, cells), self._most(dual, cells)
+        known = regret if math.isfinite(regret) else None
         if most is None:
-            return Bound(_finite(regret), None, HOPELESS)
-        if dual.violation == dual.carried:
-            return Bound(_finite(regret), dual.carried)
-        return Bound(_finite(regret), self._violation_at_most(dual, most))
+            return Bound(known, None, HOPELESS)
+        none = dual.violation == dual.carried
+        return Bound(known, dual.carried if none else self._violation_at_most(dual, most))
 
     def _most(self, dual: DualState, cells: CellSums | None = None) -> float | None:
         """The most that can have been paid; None if it is proved that no point keeps every
@@ -555,13 +527,8 @@ def _filled(r: Floats, u: Floats, most: float) -> float:
     order = np.argsort(r)
     widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
     levels = (most + used) / widths
-    above = np.append(r[order][1:], math.inf)
-    return float(levels[np.argmax(levels <= above)])
+    return float(levels[np.argmax(levels <= np.append(r[order][1:], math.inf))])
 
 
 def _share(limits: int) -> float:
     return 1.0 if limits == 1 else SHARE
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -72,27 +72,18 @@ from tidewolf.core.types import Bools, Floats, Int64s
 from tidewolf.functions.linear import Affine, MaxAffine
 from tidewolf.methods.steps.adagrad import into_ball
 
-_LOOSE = 0.05
-"""A master need not be solved closer than this part of the gap."""
-_STIFF = 1e-5
-"""The least alpha + rho, as a part of the slopes that add up to s, over the radius."""
-_IDLE = 2
-"""A cut is dropped after this many masters in a row without a multiplier."""
-_LIE = 1e-6
-"""A lower bound above a value by more than this share of their terms is no rounding."""
+_LOOSE = 0.05  # A master need not be solved closer than this part of the gap.
+_STIFF = 1e-5  # The least alpha + rho, as a part of the slopes that add up to s, over the radius.
+_IDLE = 2  # A cut is dropped after this many masters in a row without a multiplier.
+_LIE = 1e-6  # A lower bound above a value by more than this share of their terms is no rounding.
+# Looks after which a gap that has not fallen by a tenth is believed to be all that rounding leaves.
 _PATIENCE = 10
-"""Looks after which a gap that has not fallen by a tenth is believed to be all that rounding
-leaves.
-"""
 _EPS = float(np.finfo(np.float64).eps)
 _ULPS = 4.0 * _EPS
-_STEPS = 60
-"""Steps of the search for k."""
+_STEPS = 60  # Steps of the search for k.
 _ACCURACY = 1e-12
-_FAR = 1e4
-"""A limit that many units away is not given to the solver."""
-_NOTHING = 1e-9
-"""An interior point never reaches 0; multipliers below this many units are."""
+_FAR = 1e4  # A limit that many units away is not given to the solver.
+_NOTHING = 1e-9  # An interior point never reaches 0; multipliers below this many units are.
 
 
 class PenaltyTask(NamedTuple):
@@ -107,7 +98,6 @@ class PenaltyTask(NamedTuple):
     center: Floats
 
     def breach(self, x: Floats) -> float:
-        """sum_t g_t^+(x)."""
         return float(np.maximum(self.constraints.values(x), 0.0).sum())
 
     def value(self, x: Floats, breach: float) -> float:
@@ -136,10 +126,9 @@ class PenaltySolution(NamedTuple):
 
     x: Floats
     breach: float
+    # certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull
     gap: float
-    """certified: h(u) >= h(x) - gap + alpha/2 |u - x'|^2 for every u of the ball and hull"""
-    off: float
-    """at least |x - x'|, what rounding may do to x' included"""
+    off: float  # at least |x - x'|, what rounding may do to x' included
     looks: int
 
 
@@ -151,8 +140,7 @@ class Cuts(NamedTuple):
     at_y: Floats
     gram: Floats
     lam: Floats
-    idle: Int64s
-    """for how many masters in a row the multiplier was 0"""
+    idle: Int64s  # for how many masters in a row the multiplier was 0
 
     @classmethod
     def none(cls, entries: int) -> Cuts:
@@ -201,8 +189,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
         u = x.reshape(-1) - y
         above = values - cuts.model(u, b)
         new = np.flatnonzero(above > np.maximum(0.1 * accuracy / (task.delta * b), _ULPS * sizes))
-        gradients = to_numpy(merged.gradients(x)).reshape(b, -1)
-        slopes = np.asarray(gradients[new], dtype=np.float64)
+        slopes = np.asarray(to_numpy(merged.gradients(x)).reshape(b, -1)[new], dtype=np.float64)
         terms = np.abs(values[new]) + np.linalg.norm(slopes, axis=1) * (_norm(x) + _norm(task.y))
         sizes[new] = np.maximum(sizes[new], terms)
         h += _ULPS * (_size(task, u) + task.delta * float(sizes[values > 0.0].sum()))
@@ -333,7 +320,6 @@ def master(task: PenaltyTask, cuts: Cuts, k: float, tolerance: float) -> tuple[C
 
 
 def _secant(a: tuple[float, float], b: tuple[float, float]) -> float:
-    """Where the line through two points meets 0; infinity where it does not."""
     return math.inf if a[1] == b[1] else b[0] - b[1] * (b[0] - a[0]) / (b[1] - a[1])
 
 
@@ -358,8 +344,7 @@ def multipliers(cuts: Cuts, q: Floats, k: float, delta: float) -> tuple[Floats, 
 def feasible(rounds: Int64s, lam: Floats, delta: float) -> Floats:
     """lam made at least 0, the sum of a round at most delta."""
     lam = np.clip(np.nan_to_num(lam, nan=0.0), 0.0, delta)
-    totals = np.maximum(np.bincount(rounds, lam), delta)
-    return np.asarray(lam * (delta / totals)[rounds])
+    return np.asarray(lam * (delta / np.maximum(np.bincount(rounds, lam), delta))[rounds])
 
 
 def _by_interior_point(

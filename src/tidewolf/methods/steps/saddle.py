@@ -37,10 +37,8 @@ from tidewolf.methods.steps.slopes import TangentGradients
 HOPELESS = "No point can keep limits that were breached as much as these were."
 
 
-_ROUNDING = 16.0
-"""Of a sum of products, in units of eps times their size."""
-_THETA = 0.5
-"""The damping where condition (C) has no root."""
+_ROUNDING = 16.0  # Of a sum of products, in units of eps times their size.
+_THETA = 0.5  # The damping where condition (C) has no root.
 
 
 class SaddleSteps(NamedTuple):
@@ -49,8 +47,7 @@ class SaddleSteps(NamedTuple):
     eta: float
     nu: float
     theta: float
-    root: bool = False
-    """whether theta is a root of condition (C)"""
+    root: bool = False  # whether theta is a root of condition (C)
 
 
 def unit_free_steps(T: int, b: int, distance: float) -> SaddleSteps:
@@ -70,17 +67,14 @@ class Units(NamedTuple):
     constraint: float
 
 
-PRINTED = Units(1.0, 1.0, 1.0)
-"""The units of the caller, for steps as printed."""
+PRINTED = Units(1.0, 1.0, 1.0)  # The units of the caller, for steps as printed.
 
 
 class SaddleSums(NamedTuple):
     lam: float = 0.0
-    priced_slope: float = 0.0
-    """the G_f that the regret bound has paid for"""
+    priced_slope: float = 0.0  # the G_f that the regret bound has paid for
     regret_bound: float = 0.0
-    energy: float = 0.0
-    """infinite after a violation that no point could have avoided"""
+    energy: float = 0.0  # infinite after a violation that no point could have avoided
 
     def stepped(
         self,

@@ -21,10 +21,8 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
 
-_ROUNDING = 1e3
-"""A gradient across aff(K) leaves a tangent of at most this many eps of its size."""
-_ACROSS = 1e-4
-"""A tangent whose square is below this share of the gradient's is taken once more."""
+_ROUNDING = 1e3  # A gradient across aff(K) leaves a tangent of at most this many eps of its size.
+_ACROSS = 1e-4  # A tangent whose square is below this share of the gradient's is taken once more.
 
 
 class Slopes(NamedTuple):

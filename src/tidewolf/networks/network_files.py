@@ -20,20 +20,18 @@ the links in their order.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tidewolf.core import batch, frames, types
 from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
-from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.errors import InvalidInput, UnknownNode
-from tidewolf.core.frames import is_frame, is_graph
 from tidewolf.core.settings import Text
-from tidewolf.core.types import Floats, Int64s
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
 from tidewolf.functions import Max, linear
@@ -42,20 +40,17 @@ from tidewolf.networks.tunnels import PathRows, Tunnel
 from tidewolf.sets.graphs import commodities_of
 
 # Columns of an edge list that are read where they are there.
-LENGTH, CAPACITY = "length", "capacity"
+LENGTH, CAPACITY = OPTIONAL = ("length", "capacity")
 # What a table of tunnels calls pairs and names, and what one of a run calls them.
 _TUNNEL_COLUMNS = (("pair", "commodity"), ("name", "tunnel"))
 # What the loss of a network is: cost times volume, or how full the fullest link is.
 COST, MAX_UTILIZATION = OBJECTIVES = ("cost", "max-utilization")
 
 
-def find_node(
-    nodes: Mapping[str, Hashable], called: Any, what: str, graph: str, setting: str
-) -> Hashable:
-    if str(called) not in nodes:
-        node = f"the node {called!r}, {what}.{did_you_mean(str(called), nodes)}"
-        raise UnknownNode(f"no link of {graph} touches {node}", setting=setting)
-    return nodes[str(called)]
+# Losses and limits.
+Functions: TypeAlias = tuple[batch.Batch, batch.Batch]
+# A node by its name; text says what it is.
+Finder: TypeAlias = Callable[[Any, str], Hashable]
 
 
 class LinkColumns(NamedTuple):
@@ -72,13 +67,25 @@ class LinkColumns(NamedTuple):
         named = zip(graph.names, graph.links, strict=True)
         return tuple(link_name(link) if graph.both_ways or not at else at for at, link in named)
 
+    def finder(self, setting: str) -> Finder:
+        """Nodes by name; an error is about this setting."""
+        nodes = {str(node): node for link in self.graph.links for node in link}
+
+        def find(called: Any, what: str) -> Hashable:
+            if str(called) not in nodes:
+                node = f"the node {called!r}, {what}.{did_you_mean(str(called), nodes)}"
+                raise UnknownNode(f"no link of {self.name} touches {node}", setting=setting)
+            return nodes[str(called)]
+
+        return find
+
     def names_any(self, columns: Sequence[str]) -> bool:
         calls = {plain_name(call) for calls in self._spellings() for call in calls}
         return not calls.isdisjoint(map(plain_name, columns))
 
     def places(
         self, columns: Sequence[str], source: object, needed: Collection[int] | None = None
-    ) -> Int64s:
+    ) -> types.Int64s:
         """The place of each link's column, -1 if it has none and is not among those `needed`."""
         self._require_distinct()
         links, names = self.graph.links, self.graph.names
@@ -107,6 +114,14 @@ class LinkColumns(NamedTuple):
                 raise InvalidInput(f"{graph.places[i]}: {both}; name links in a column name.")
 
 
+def with_nodes(commodities: Iterable[Sequence[Any]], node: Finder) -> list[tuple[Any, ...]]:
+    """Commodities (source, target, ...) with their nodes found by name."""
+    return [
+        (node(source, f"the source of commodity {i}"), node(target, f"its target {i}"), *rest)
+        for i, (source, target, *rest) in enumerate(commodities, start=1)
+    ]
+
+
 def link_name(link: Sequence[Any]) -> str:
     return f"{link[0]} > {link[1]}"
 
@@ -118,24 +133,25 @@ class NetworkFiles(NamedTuple):
     columns: LinkColumns
     objective: str = COST
 
-    def functions(
-        self, tables: Mapping[str, Table], sources: Mapping[str, object]
-    ) -> tuple[Batch, Batch]:
+    def functions(self, tables: Mapping[str, Table], sources: Mapping[str, object]) -> Functions:
         """The losses and limits of tables of equal length, a row per round; errors call each as
         `sources` says.
         """
-        numbers = {}
-        for name, table in tables.items():
-            if name == "budgets":
-                numbers[name] = one_column(table, sources[name], name)
-            elif name == "demands":
-                numbers[name] = self.demands(table, sources[name])
-            else:
-                places = self.places(name, table.columns, sources[name])
-                numbers[name] = self.in_order(name, table.values, places)
-        return self.of_numbers(numbers)
+        order = self.in_order_of
+        return self.of_numbers({key: order(key, tables[key], sources[key]) for key in tables})
 
-    def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch, Batch]:
+    def in_order_of(self, name: str, table: Table, source: object) -> types.Floats:
+        """The numbers of a table in the order of links or commodities."""
+        if name == "budgets":
+            return one_column(table, source, name)
+        places = self.places(name, table.columns, source)
+        found = self.in_order(name, table.values, places)
+        for row, j in np.argwhere(found < 0.0)[:1] if name == "demands" else ():
+            at = f'{table.places[row]}, column "{table.columns[places[j]]}"'
+            raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
+        return found
+
+    def of_numbers(self, numbers: Mapping[str, types.Floats]) -> Functions:
         """The losses and limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
@@ -144,19 +160,19 @@ class NetworkFiles(NamedTuple):
         """
         network, rounds = self.network, len(next(iter(numbers.values())))
 
-        def given(name: str, else_: Floats) -> Floats:
+        def given(name: str, else_: types.Floats) -> types.Floats:
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
         sent = given("demands", network.volumes)
         capacities = given("capacities", network.capacities)
-        losses: Batch
-        limits: Batch
+        losses: batch.Batch
+        limits: batch.Batch
         if self.objective == MAX_UTILIZATION:
             if "costs" in numbers:
                 words = "With the objective max-utilization there are no costs: leave them out."
                 raise InvalidInput(words, setting="costs")
             losses = network._checked_utilization(capacities, sent)
-            limits = Unlimited(network.K.shape, rounds)
+            limits = batch.Unlimited(network.K.shape, rounds)
         else:
             losses = network._checked_losses(given("costs", network.lengths), sent)
             limits = network._checked_limits(capacities, sent, "demands" in numbers)
@@ -166,21 +182,20 @@ class NetworkFiles(NamedTuple):
         each = np.repeat(sent, weights.shape[1] if budgets.ndim == 2 else 1, axis=0)
         A = network._checked_losses(weights.reshape(-1, weights.shape[-1]), each).C
         spent = linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets)
-        return losses, spent if isinstance(limits, Unlimited) else Max(spent, limits)
+        return losses, spent if isinstance(limits, batch.Unlimited) else Max(spent, limits)
 
-    def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
+    def places(self, name: str, columns: Sequence[str], source: object) -> types.Int64s:
         """The place of the column of each link in a table of this name, or of each commodity; -1 if
         there is none: links that nothing uses need no costs, and no link needs a capacity.
         """
         if name != "demands":
-            needed = () if name == "capacities" else self.used
-            return self.columns.places(columns, source, needed)
+            return self.columns.places(columns, source, () if name == "capacities" else self.used)
         names = [each.name for each in self.network.demands]
         if len(names) == len(columns) == 1:  # whatever it is called
             return np.zeros(1, dtype=np.int64)
         return match_names(columns, names, f"{source}", "commodity")
 
-    def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
+    def in_order(self, name: str, values: types.Floats, places: types.Int64s) -> types.Floats:
         """The columns of a table at these places; a link without one has the graph's capacity."""
         own = self.network.capacities if name == "capacities" else 0.0
         if not values.shape[1]:
@@ -198,16 +213,8 @@ class NetworkFiles(NamedTuple):
         columns = tuple(table.columns[place] for place in kept)
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
 
-    def demands(self, table: Table, source: object) -> Floats:
-        places = self.places("demands", table.columns, source)
-        found = np.ascontiguousarray(table.values[:, places])
-        for row, j in np.argwhere(found < 0)[:1]:
-            at = f'{table.places[row]}, column "{table.columns[places[j]]}"'
-            raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
-        return found
-
     @property
-    def used(self) -> Int64s:
+    def used(self) -> types.Int64s:
         return np.flatnonzero(self.network._is_used)
 
     @property
@@ -241,7 +248,7 @@ class NetworkFiles(NamedTuple):
         return f"{what} over {which} of {Path(self.columns.name).name}{low}."
 
 
-def one_column(table: Table, source: object, what: str) -> Floats:
+def one_column(table: Table, source: object, what: str) -> types.Floats:
     if len(table.columns) != 1:
         raise InvalidInput(f"{source}: {what} must be one column, not {len(table.columns)}.")
     return table.values[:, 0]
@@ -266,7 +273,7 @@ class NetworkStream(NamedTuple):
     """
 
     network: Network
-    stream: Stream
+    stream: batch.Stream
     notes: tuple[str, ...]
 
 
@@ -354,25 +361,26 @@ def from_files(
     >>> found.network.K.names, len(found.stream)
     (('SEA > DEN', 'DEN > NYC', 'SEA > NYC'), 2)
     """
-    in_memory = is_frame(graph) or is_graph(graph)
+    in_memory = frames.is_frame(graph) or frames.is_graph(graph)
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
     objective = Text(choices=OBJECTIVES)(objective, "objective")
-    read = read_graph(
-        graph, numbers=numbers, optional=(LENGTH, CAPACITY), directed=directed, format=format
-    )
+    which: Any = {"numbers": numbers, "optional": OPTIONAL, "directed": directed}
+    read = read_graph(graph, **which, format=format)
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
-    elif is_frame(commodities):
+    elif frames.is_frame(commodities):
         commodities = commodities_of(commodities, "The commodities")
     settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
     if tunnels is not None:
         settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
-    files = of_graph(read, str(path), source, target, commodities, lengths, **settings)
+    files = of_graph(LinkColumns(read, str(path)), source, target, commodities, lengths, **settings)
     files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     sources = {
-        name: f"The frame of {name}" if is_frame(each) else as_path(each, f"The table of {name}")
+        name: f"The frame of {name}"
+        if frames.is_frame(each)
+        else as_path(each, f"The table of {name}")
         for name, each in given.items()
         if each is not None
     }
@@ -386,13 +394,12 @@ def from_files(
     require_seen(aligned)
     losses, limits = files.functions(aligned.tables, sources)
     times = next((table.times for table in aligned.tables.values()), None)
-    stream = Stream(losses, limits, time=times, seen=aligned.seen)
+    stream = batch.Stream(losses, limits, time=times, seen=aligned.seen)
     return NetworkStream(files.network, stream, (*files.notes, *aligned.notes))
 
 
 def of_graph(
-    graph: Graph,
-    name: str,
+    columns: LinkColumns,
     source: Any = None,
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
@@ -404,13 +411,10 @@ def of_graph(
     `capacity` among its numbers if it has them; nodes are found by their names. Tunnels replace
     the setting `paths`.
     """
-    nodes = {str(node): node for link in graph.links for node in link}
+    graph = columns.graph
 
-    def node(called: Any, what: str) -> Hashable:
-        setting = what.removeprefix("the ") if "commodity" not in what else "commodities"
-        return find_node(nodes, called, what, name, setting)
-
-    def ends(given: Any, what: str) -> Any:
+    def ends(given: Any, setting: str) -> Any:
+        node, what = columns.finder(setting), f"the {setting}"
         if isinstance(given, Mapping) or is_pairs(given):
             return {node(called, what): share for called, share in dict(given).items()}
         return None if given is None else node(given, what)
@@ -425,21 +429,15 @@ def of_graph(
     ends_of = zip(*graph.links, strict=True)
     link_rows = list(zip(*ends_of, length.tolist(), most, named, strict=True))
     if commodities is not None:
-        commodities = [
-            (
-                node(sender, f"the source of commodity {i}"),
-                node(receiver, f"the target of commodity {i}"),
-                *rest,
-            )
-            for i, (sender, receiver, *rest) in enumerate(commodities, start=1)
-        ]
+        commodities = with_nodes(commodities, columns.finder("commodities"))
     if tunnels:
         beside = dict[Any, list[int]]()
         for i, link in enumerate(graph.links):
             beside.setdefault(link, []).append(i)
+        node = columns.finder("tunnels")
         settings["paths"] = [_tunnel(row, graph.names, beside, node) for row in tunnels]
-    one = ends(source, "the source"), ends(target, "the target")
-    return NetworkFiles(Network(link_rows, *one, commodities, **settings), LinkColumns(graph, name))
+    one = ends(source, "source"), ends(target, "target")
+    return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
 
 
 class TunnelRow(NamedTuple):
@@ -456,7 +454,7 @@ def _tunnel(
     row: TunnelRow,
     names: Sequence[str],
     beside: Mapping[Any, Sequence[int]],
-    node: Callable[[Any, str], Hashable],
+    node: Finder,
 ) -> Tunnel:
     """The nodes and links of a row. Of parallel links a path takes the first, unless it names
     another: "SEA > NYC by SEA-NYC-2".
