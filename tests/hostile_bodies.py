@@ -147,8 +147,7 @@ def main():
 
     for body in bodies():  # what is imported when it is first used
         Description.read(body).build()
-    seen = []
-    every = int(sys.argv[1])
+    seen, every = [], int(sys.argv[1])
     _watch(seen)
     count = 0
     for body in bodies():

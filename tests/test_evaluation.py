@@ -156,8 +156,7 @@ def test_no_clock_counts_compiling(monkeypatch):
 
 
 def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(monkeypatch):
-    calls = Counter()
-    right = tw.sets.L2Ball.answer
+    calls, right = Counter(), tw.sets.L2Ball.answer
 
     def counted(self, *given):
         calls["answer"] += 1

@@ -38,7 +38,7 @@ seeds = st.integers(0, 2**32)
 graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_from([0.3, 0.9, 1.5]))
 
 
-def rngs(seed: int) -> np.random.Generator:
+def rngs(seed):
     return np.random.default_rng(seed)
 
 
@@ -54,7 +54,7 @@ networks = st.builds(
 # --- one commodity --------------------------------------------------------------------------------
 
 
-def naive_shortest(K: FlowPolytope, weights: np.ndarray) -> list[int]:
+def naive_shortest(K, weights):
     """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted
     by head sees them.
     """
@@ -168,7 +168,7 @@ def test_all_ways_to_project_agree(make, monkeypatch):
         assert K.inner_radius <= exact.inner_radius * (1 + 1e-12)
 
 
-def cholesky_entries(matrix: np.ndarray) -> int:
+def cholesky_entries(matrix):
     """Nonzeros of the factor when nothing cancels: eliminate the pattern node by node."""
     pattern, entries = matrix != 0, 0
     for k in range(len(pattern)):
@@ -222,7 +222,7 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
 # --- many commodities -----------------------------------------------------------------------------
 
 
-def parts_of(K: MultiFlow, x: np.ndarray) -> list[np.ndarray]:
+def parts_of(K, x):
     return np.split(x, K.starts[1:-1])
 
 
@@ -313,7 +313,7 @@ def test_each_commodity_orients_the_cables_by_its_own_source():
 # --- within bounds --------------------------------------------------------------------------------
 
 
-def program(net: FlowNetwork, d: np.ndarray):
+def program(net, d):
     bounds = np.stack([net.lower, net.upper], axis=1)
     return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=bounds, method="highs")
 

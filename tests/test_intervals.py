@@ -54,8 +54,7 @@ def test_every_long_interval_holds_a_third_of_itself(data, rounds, least):
 
 
 def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
-    run = played("moving", 150, 30)
-    told = []
+    run, told = played("moving", 150, 30), []
     found = tw.intervals(run, 25, progress=lambda *done: told.append(done))
     assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))

@@ -348,8 +348,7 @@ def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
     session.play(advice={"desk": [1.0, 1.0, 0.0]})
     with pytest.raises(InvalidInput):
         session.play(advice={"desk": [0.0, 0.0, 1.0]})
-    x = session.play()
-    more = flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
+    x, more = session.play(), flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
     session.migrate(tw.Ensemble(more, experts=["desk"]))
     assert np.allclose(session.learner.act(session.state), [x[2], x[0], x[1], 0.0, 0.0])
     again = session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})

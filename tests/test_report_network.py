@@ -187,8 +187,7 @@ def test_a_network_with_demands_says_volumes(paths, moving):
 def test_of_a_large_network_the_busy_links_are_drawn_and_names_are_at_the_pointer():
     edges = [*(("s", i) for i in range(160)), *((i, "t") for i in range(160))]
     K = FlowPolytope.from_edges(edges, source="s", target="t")
-    run = run_on(K, 1)
-    x = np.zeros(320)
+    run, x = run_on(K, 1), np.zeros(320)
     x[[3, 163]], x[[4, 164]] = 0.75, 0.25
     run.trajectory.means[:] = x
     found = drawn(run)

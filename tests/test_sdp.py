@@ -265,8 +265,7 @@ def holds(K, stream, got, width):
     assert got.lower <= got.upper
     assert got.upper - got.lower <= width * abs(got.upper)
     assert K.infeasibility(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
-    size = max(1.0, K.radius)
-    assert stream.constraints.values(got.point).max() <= 2e-9 * size
+    assert stream.constraints.values(got.point).max() <= 2e-9 * max(1.0, K.radius)
     assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
 
 
@@ -369,8 +368,7 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
     proof = got.infeasibility
     assert proof.bound > 0
     assert proof.weights.sum() == pytest.approx(1.0)
-    members = [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]
-    for x in members:
+    for x in [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]:
         if squares:
             assert proof.weights @ limits.values(x)[proof.rounds] >= proof.bound * (1 - 1e-9)
         else:
@@ -420,8 +418,7 @@ def test_zeros_and_ones_on_the_diagonal_take_their_rows_with_them(K, entries, sm
 def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
     C = symmetric(np.random.default_rng(7), 12)
     got = best_in_hindsight(K, Stream(Linear.one(C), fixed(QUARTERS, (12, 12))))
-    rest = Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4)))
-    want = best_in_hindsight(Spectraplex(4), rest)
+    want = best_in_hindsight(Spectraplex(4), Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4))))
     assert got.feasible
     assert got.lower <= want.upper
     assert got.upper >= want.lower
