@@ -16,22 +16,12 @@ from importlib import import_module
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-KNOWN = {
-    "list": "suite:listed",
-    "run": "suite",
-    "table": "pages",
-    "add": "suite:add",
-    "decisions": "decisions",
-    "operating": "operating",
-    "oracles": "oracles",
-    "rounds": "rounds",
-    "first_use": "first_use",
-    "at_size": "at_size",
-    "gpu": "gpu",
-    "service": "service",
-}
+COMMANDS = {"list": "suite:listed", "run": "suite", "table": "pages", "add": "suite:add"}
+SECTIONED = ("decisions", "operating", "service")
+KINDS = (*SECTIONED, "oracles", "rounds", "first_use", "at_size", "gpu")
+KNOWN = COMMANDS | {kind: kind for kind in KINDS}
 """name on the command line -> module and function (`report`), imported when it is run"""
-WITH_ARGUMENTS = ("list", "run", "table", "add", "decisions", "operating", "service")
+WITH_ARGUMENTS = (*COMMANDS, *SECTIONED)
 BARS = (("rounds",), ("first_use",), ("service",), ("run", "routing", "geant", "--seeds", "1"))
 
 

@@ -16,8 +16,7 @@ from benchmarks.pages import Table
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Shrunk, Simplex, Translated, VertexHull
 
-STEPS = 60
-SHARE = 0.003
+STEPS, SHARE = 60, 0.003
 METHODS = ("the paper's", "one shot", "active set")
 
 

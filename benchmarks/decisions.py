@@ -115,10 +115,8 @@ def leader(limits: Limits) -> Iterator[Bar]:
         seconds = time.process_time()
         run = tw.run(learner, problem.stream)
         seconds = time.process_time() - seconds
-        for name, losses in (
-            ("with", run.losses),
-            ("without", tw.run(plain, problem.stream).losses),
-        ):
+        without = tw.run(plain, problem.stream).losses
+        for name, losses in (("with", run.losses), ("without", without)):
             first, all_of = losses[: len(losses) // 4].mean(), losses.mean()
             print(f"    {name}: first quarter {first:.4f}, all rounds {all_of:.4f}", flush=True)
         counted = float(run.losses[3 * len(run.losses) // 4 :].mean())

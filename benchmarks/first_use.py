@@ -69,9 +69,8 @@ def warm() -> None:
 
 def bars() -> Iterator[Bar]:
     times = [fresh("benchmarks.first_use:imported") for _ in range(IMPORTS)]
-    for name, seconds in zip(
-        ("import", "import, learner and sets"), np.array(times).T, strict=True
-    ):
+    names = ("import", "import, learner and sets")
+    for name, seconds in zip(names, np.array(times).T, strict=True):
         yield Bar(f"{name}, on top of NumPy", 1e3 * float(np.median(seconds)), IMPORT_MS, "ms")
     with TemporaryDirectory() as folder:
         where = {

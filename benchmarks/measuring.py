@@ -19,8 +19,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-OUT = Path("out/bench")
+ROOT, OUT = Path(__file__).resolve().parent.parent, Path("out/bench")
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
@@ -106,14 +105,11 @@ def fresh(function: str, *words: object, environment: Mapping[str, str] | None =
     """
     module, _, name = function.partition(":")
     paths = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
-    done = subprocess.run(
-        [sys.executable, "-c", f"from {module} import {name}; {name}()", *map(str, words)],
-        env=os.environ | ONE_THREAD | {"PYTHONPATH": paths} | dict(environment or {}),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    script = f"from {module} import {name}; {name}()"
+    settings = os.environ | ONE_THREAD | {"PYTHONPATH": paths} | dict(environment or {})
+    given: Any = {"cwd": ROOT, "capture_output": True, "text": True, "check": False}
+    command = [sys.executable, "-c", script, *map(str, words)]
+    done = subprocess.run(command, env=settings, **given)
     if done.returncode:
         raise RuntimeError(f"{function} failed in a process of its own:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])

@@ -206,10 +206,8 @@ def during_outage(problem: Problem, link: str) -> tuple[Means, Means]:
     out = [[link] if FIRST <= t < BACK else None for t in range(len(problem))]
     stream = tw.Stream(problem.stream.losses, problem.stream.constraints, unavailable=out)
     found = []
-    for learner in (
-        tw.Ensemble(problem.K, experts=advised(problem)),
-        tw.baselines.Resolve(problem.K),
-    ):
+    ours = tw.Ensemble(problem.K, experts=advised(problem))
+    for learner in (ours, tw.baselines.Resolve(problem.K)):
         run = tw.run(learner, stream)
         each = (run.losses[FIRST:STOP], run.violations[FIRST:STOP])
         found.append(Means(*(float(one.mean()) for one in each)))

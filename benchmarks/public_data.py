@@ -135,8 +135,7 @@ def from_figret(folder: Path) -> dict[str, Any]:
     full = np.vstack([np.loadtxt(path, ndmin=2) for path in parts])
     best = np.concatenate([np.loadtxt(path.with_suffix(".opt"), ndmin=1) for path in parts])
     nodes = range(round(full.shape[1] ** 0.5))
-    ends = [(i, j) for i in nodes for j in nodes if i != j]
-    uses, pairs = [], []
+    ends, uses, pairs = [(i, j) for i in nodes for j in nodes if i != j], [], []
     for line in filter(str.strip, (folder / "tunnels.txt").read_text().splitlines()):
         pair, paths = line.split(":")
         for path in paths.split(","):

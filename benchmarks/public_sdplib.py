@@ -31,23 +31,11 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 _NOTHING = str.maketrans(dict.fromkeys("{}(),", " "))
 PUBLISHED = {
     "mcp100": 226.1574,
-    "mcp124-1": 141.9905,
-    "mcp124-2": 269.8802,
-    "mcp124-3": 467.7501,
-    "mcp124-4": 864.4119,
-    "mcp250-1": 317.2643,
-    "mcp250-2": 531.9301,
-    "mcp250-3": 981.1726,
-    "mcp250-4": 1681.960,
-    "mcp500-1": 598.1485,
-    "mcp500-2": 1070.057,
-    "mcp500-3": 1847.970,
-    "mcp500-4": 3566.738,
-    "maxG11": 629.1648,
-    "maxG51": 4003.809,
-    "maxG32": 1567.640,
-    "theta1": 23.00000,
-}
+    "mcp124-1": 141.9905, "mcp124-2": 269.8802, "mcp124-3": 467.7501, "mcp124-4": 864.4119,
+    "mcp250-1": 317.2643, "mcp250-2": 531.9301, "mcp250-3": 981.1726, "mcp250-4": 1681.960,
+    "mcp500-1": 598.1485, "mcp500-2": 1070.057, "mcp500-3": 1847.970, "mcp500-4": 3566.738,
+    "maxG11": 629.1648, "maxG51": 4003.809, "maxG32": 1567.640, "theta1": 23.00000,
+}  # fmt: skip
 """Optimal values as SDPLIB 1.2 lists them; theta1, a theta function, is there because its file is
 easy to come by."""
 ORDERS = {"maxG11": 800, "maxG51": 1000, "maxG32": 2000, "theta1": 50}
@@ -71,8 +59,7 @@ class SparseProgram(NamedTuple):
 
     def objective(self) -> Floats:
         """F_0."""
-        F = np.zeros((self.n, self.n))
-        told = self.matrix == 0
+        F, told = np.zeros((self.n, self.n)), self.matrix == 0
         F[self.row[told], self.column[told]] = self.value[told]
         F[self.column[told], self.row[told]] = self.value[told]
         return F
@@ -108,19 +95,13 @@ def parse(text: str) -> SparseProgram:
 
 def max_cut(weights: Floats) -> SparseProgram:
     """The relaxation of a graph's largest cut: F_0 = (diag(W 1) - W)/4, Y_ii = 1."""
-    n = len(weights)
-    F = np.triu(np.diag(weights.sum(axis=1)) - weights) / 4
+    n, F = len(weights), np.triu(np.diag(weights.sum(axis=1)) - weights) / 4
     row, column = np.nonzero(F)
+    values = F[row, column]
     matrix = np.concatenate([np.zeros(len(row), dtype=np.int64), np.arange(1, n + 1)])
     each, ones = np.arange(n), np.ones(n)
-    return SparseProgram(
-        n,
-        ones,
-        matrix,
-        np.concatenate([row, each]),
-        np.concatenate([column, each]),
-        np.concatenate([F[row, column], ones]),
-    )
+    row, column = np.concatenate([[row, column], [each, each]], axis=1)
+    return SparseProgram(n, ones, matrix, row, column, np.concatenate([values, ones]))
 
 
 def stream(program: SparseProgram) -> tuple[tw.sets.ConvexSet, tw.Stream]:

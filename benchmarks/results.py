@@ -111,8 +111,7 @@ def table(name: str, folder: Path = RESULTS) -> Table:
     if name == "ranks":
         return ranks(rows)
     more = dict.fromkeys(n for row in rows for n in row.get("numbers", {}) if n not in OTHER)
-    columns = COLUMNS | {n: n for n in more if n not in COLUMNS}
-    lines = []
+    columns, lines = COLUMNS | {n: n for n in more if n not in COLUMNS}, []
     for task, own in by_task(rows).items():
         found = entries(own)
         least = {c: min(mean(e.row, c) for e in found if e.rank) for c in BOLD}

@@ -147,12 +147,10 @@ def ensemble_bars() -> Iterator[Bar]:
     whole = tw.Ensemble(K, experts=experts)
     took = recorded(whole, stream)
     yield Bar("Ensemble: routing, season and re-solving", took, WHOLE_US, "us")
-    for rival, most in (
-        (tw.baselines.SinhaVaze, OF_PROJECTION),
-        (tw.baselines.Resolve, OF_PROGRAM),
-    ):
-        share = took / recorded(rival(K), stream)
-        yield Bar(f"Ensemble: routing, beside {rival.__name__}", share, most, "x")
+    others = {tw.baselines.SinhaVaze: OF_PROJECTION, tw.baselines.Resolve: OF_PROGRAM}
+    for other, most in others.items():
+        share = took / recorded(other(K), stream)
+        yield Bar(f"Ensemble: routing, beside {other.__name__}", share, most, "x")
     for name, learner in (("Ensemble", tw.Ensemble(K)), ("whole", whole)):
         yield Bar(f"{name}: routing, a live round", live(learner, stream), LIVE_US[name], "us")
 
@@ -200,8 +198,7 @@ def memory_of_a_large_box() -> None:
     """In a process of its own: MB that 300 rounds hold beyond 30."""
     n = 1_000_000
     stream = overlapping(n, 300, 0.5, 0.2)
-    learner = tw.LyapunovDescent(tw.sets.Box(np.zeros(n), np.ones(n)))
-    most = []
+    learner, most = tw.LyapunovDescent(tw.sets.Box(np.zeros(n), np.ones(n))), []
     for rounds in (30, 300):
         tw.run(learner, stream[:rounds])
         most.append(peak())

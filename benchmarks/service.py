@@ -104,15 +104,9 @@ def _syncs(servers: dict[float, Server], seconds: float, turns: int) -> Iterator
     for turn in range(turns + 1):
         for within, server in servers.items():
             before, spent = server.syncs, server.cpu
-            found = server.load(
-                mode="closed",
-                decisions=0,
-                n=10,
-                sessions=CALLERS,
-                connections=CALLERS,
-                seconds=seconds if turn else 1,
-                prefix=f"t{turn}.",
-            )
+            asked = {"n": 10, "sessions": CALLERS, "connections": CALLERS, "prefix": f"t{turn}."}
+            lasting = seconds if turn else 1
+            found = server.load(mode="closed", decisions=0, seconds=lasting, **asked)
             if not turn:
                 continue
             observations = found["observations"]["answered"]
@@ -123,13 +117,8 @@ def _syncs(servers: dict[float, Server], seconds: float, turns: int) -> Iterator
     per_sync = answered[WITHIN] / counted[WITHIN]
     name = f"service, {CALLERS} callers, {1e3 * SYNC:g} ms a sync:"
     yield Bar(f"{name} observations for a sync", per_sync, PER_SYNC, "", least=True)
-    yield Bar(
-        f"{name} rate against one sync each",
-        answered[WITHIN] / answered[0],
-        FASTER,
-        "x",
-        least=True,
-    )
+    faster = answered[WITHIN] / answered[0]
+    yield Bar(f"{name} rate against one sync each", faster, FASTER, "x", least=True)
 
 
 def start() -> Iterator[Bar]:
@@ -163,14 +152,8 @@ def overload(seconds: float = 10.0) -> Iterator[Bar]:
         server.load(seconds=4 * SESSIONS / RATE, grace=30, **calm)
         able = _able(server)
         before, peak = server.memory, Peak(server)
-        found = server.load(
-            prefix="flood",
-            sessions=SESSIONS,
-            n=N,
-            rate=TIMES * able,
-            seconds=seconds,
-            connections=1000,
-        )
+        flood = calm | {"prefix": "flood", "rate": TIMES * able, "connections": 1000}
+        found = server.load(seconds=seconds, **flood)
         most = peak.end()
         after = server.load(seconds=4, first=2, **calm)
         _say(f"{TIMES} times {able:.0f} requests/s", found)

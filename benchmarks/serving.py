@@ -44,14 +44,8 @@ class Server:
             settings["TIDEWOLF_SYNC_COUNT"] = str(self._count)
         command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(folder), "--port", "0"]
         begun = perf_counter()
-        self.process = subprocess.Popen(
-            [*command, *options],
-            env=settings,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            text=True,
-        )
+        pipes: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": self._log}
+        self.process = subprocess.Popen([*command, *options], env=settings, text=True, **pipes)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         self.ready = perf_counter() - begun

@@ -104,8 +104,7 @@ def maxcut(rounds: int | None = None, seed: int = 0, n: int = 16) -> Problem:
     T, rng = rounds or 400, np.random.default_rng(seed)
     i, j = np.triu_indices(n, 1)
     near = rng.random(len(i)) < 0.4
-    turns = np.arange(T)[:, None] / 100 + rng.random(len(i))
-    W = np.zeros((T, n, n))
+    turns, W = np.arange(T)[:, None] / 100 + rng.random(len(i)), np.zeros((T, n, n))
     W[:, i, j] = near * (1 + 0.8 * np.cos(2 * np.pi * turns)) * rng.exponential(1.0, (T, len(i)))
     W = (W + W.swapaxes(1, 2)) / W.sum(axis=(1, 2)).mean()
     losses = (W - W.sum(axis=2)[:, :, None] * np.eye(n)) / 4

@@ -35,8 +35,7 @@ class Traffic(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
-        name = getattr(function, "__name__", str(function))
+        kwargs, name = kwargs or {}, getattr(function, "__name__", str(function))
         out = function(*args, **kwargs)
         if name in _READS:
             self.reads += 1

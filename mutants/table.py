@@ -36,7 +36,7 @@ EXCEL, GAPS = "tests/test_files.py", "tests/test_gaps.py"
 GROUP = "tests/test_group.py"
 ROUNDS = "tests/test_rounds.py"
 RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without"
-NETWORK, ROUND_READER = "tests/test_network.py", "tests/test_round_reader.py"
+NETWORK, ROUND_READER = "tests/test_networks.py", "tests/test_round_reader.py"
 CVXPY = "tests/test_from_cvxpy.py"
 CVXPY_KINDS = f"{CVXPY}::test_each_passes_the_checks_of_functions"
 CVXPY_VALUES = f"{CVXPY}::test_values_are_those_of_cvxpy_and_subgradients_lie_below"
@@ -452,7 +452,7 @@ PATCHES = {
     },
     "evaluation/tracking.py": {
         "the whole of what entries change by counts as churn": Patch(
-            "churn[0] = 0.5 * float(xp", "churn[0] = float(xp", "tests/test_trajectory_summary.py"
+            "churn[0] = 0.5 * float(xp", "churn[0] = float(xp", "tests/test_evaluation.py"
         ),
     },
     "evaluation/recording.py": {

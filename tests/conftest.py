@@ -64,12 +64,12 @@ HERE = Path(__file__).parent
 _BEGAN, _CALLED = pytest.StashKey[float](), pytest.StashKey[float]()
 
 
-def quick(config) -> bool:
+def quick(config):
     """Whether this run leaves soak tests out."""
     return config.option.markexpr == "not soak"
 
 
-def soaks(marked) -> bool:
+def soaks(marked):
     """Whether a value of a parameter, or the marks of a function, have the mark `soak`."""
     return any(mark.name == "soak" for mark in getattr(marked, "marks", marked))
 
@@ -109,7 +109,7 @@ def parametrize_quick(parametrize, argnames, argvalues, *, ids=None, **options):
     parametrize(argnames, values, ids=ids, **options)
 
 
-def spent() -> float:
+def spent():
     """Processor seconds of this process and the children it has waited for."""
     return sum(os.times()[:4])
 
@@ -173,8 +173,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 def pytest_terminal_summary(terminalreporter):
-    write = terminalreporter.write_line
-    own, files = Counter[str](), Counter[str]()
+    write, own, files = terminalreporter.write_line, Counter[str](), Counter[str]()
     for report in (report for reports in terminalreporter.stats.values() for report in reports):
         cost = dict(getattr(report, "user_properties", ())).get("core-seconds")
         if cost is not None and report.when == "call":

@@ -18,8 +18,7 @@ def pairs(**factors):
 
 def cover(cases):
     """The places of cases that have among them everything that any of the cases has."""
-    left = set().union(*cases)
-    chosen = []
+    left, chosen = set().union(*cases), []
     while left:
         best = max(range(len(cases)), key=lambda i: len(cases[i] & left))
         chosen.append(best)

@@ -8,7 +8,7 @@ what an earlier answer gave as `warm`: that is nobody's to make up.
 import inspect
 import itertools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
@@ -37,7 +37,7 @@ class Door(NamedTuple):
 
 
 @cache
-def _anything() -> list[Any]:
+def _anything():
     """What no argument expects."""
     inf, nan, K = float("inf"), float("nan"), sets.Simplex(2)
     return [
@@ -59,7 +59,7 @@ def _anything() -> list[Any]:
     ]  # fmt: skip
 
 
-def _arrays(good: Any) -> list[Any]:
+def _arrays(good):
     """Arrays of the shape of a good one that are bad in other ways."""
     one, shape = good.reshape(-1).copy(), good.shape
     one[-1] = np.nan
@@ -81,7 +81,7 @@ def _arrays(good: Any) -> list[Any]:
     ]
 
 
-def hostile(value: Any) -> list[Any]:
+def hostile(value):
     """What takes the place of a good argument: anything, and bad arrays."""
     bad = [*_anything(), (i for i in range(3)), (i for i in [None, "a"])]  # generators run out
     if isinstance(value, np.ndarray | list | tuple):
@@ -91,13 +91,13 @@ def hostile(value: Any) -> list[Any]:
     return bad
 
 
-def described(bad: Any) -> str:
+def described(bad):
     """A hostile argument in a message."""
     kind = f"{bad.dtype} {bad.shape}" if isinstance(bad, np.ndarray) else type(bad).__name__
     return f"{kind} {str(bad)[:40]}"
 
 
-def _stream(n: int, rounds: int = 3) -> tw.Stream:
+def _stream(n, rounds=3):
     costs = np.arange(float(rounds * n)).reshape(rounds, n)
     return tw.Stream(
         functions.Linear(costs), functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0))
@@ -105,18 +105,18 @@ def _stream(n: int, rounds: int = 3) -> tw.Stream:
 
 
 @cache
-def _run() -> tw.Run:
+def _run():
     return tw.run(learners.LyapunovDescent(sets.Simplex(2), horizon=3), _stream(2))
 
 
 @cache
-def _comparison() -> tw.Comparison:
+def _comparison():
     return tw.compare(
         [learners.LyapunovDescent, baselines.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))}
     )
 
 
-def doors(folder: Path) -> Iterator[Door]:
+def doors(folder):
     """All of them; files are written below `folder`."""
     yield from _sets()
     yield from _networks()
@@ -129,7 +129,7 @@ def doors(folder: Path) -> Iterator[Door]:
     yield from _checks()
 
 
-def _door(name: str, call: Callable[..., Any], known: Mapping[str, Any], *fixed: str) -> Door:
+def _door(name, call, known, *fixed):
     """A callable with those of these arguments that it takes; what has a default and none here is
     left to it.
     """
@@ -141,9 +141,7 @@ def _door(name: str, call: Callable[..., Any], known: Mapping[str, Any], *fixed:
     return Door(name, call, given, frozenset({"warm", *fixed}))
 
 
-def _methods(
-    thing: Any, known: Mapping[str, Any], *fixed: str, but: tuple[str, ...] = ()
-) -> Iterator[Door]:
+def _methods(thing, known, *fixed, but=()):
     """The public methods of an object or a class."""
     kind = thing if isinstance(thing, type) else type(thing)
     for name in dir(kind):
@@ -154,7 +152,7 @@ def _methods(
             yield _door(f"{kind.__name__}.{name}", getattr(thing, name), known, *fixed)
 
 
-def _sets() -> Iterator[Door]:
+def _sets():
     edges = [("s", "a"), ("s", "b"), ("a", "t"), ("b", "t"), ("a", "b")]
     for kind in sets.every():
         for K in kind.examples():
@@ -171,7 +169,7 @@ def _sets() -> Iterator[Door]:
             yield from _methods(K, known)
     yield Door("Product.join", sets.Product(sets.Simplex(2), sets.Simplex(1)).join, {})
 
-    def with_commodity(*given: Any, **named: Any) -> Any:
+    def with_commodity(*given, **named):
         return sets.MultiFlow.from_edges(edges, [sets.Commodity(*given, **named)])
 
     commodity = {"source": "s", "target": "t", "demand": 1.0, "links": [0, 2]}
@@ -183,13 +181,13 @@ def _sets() -> Iterator[Door]:
         yield _door(name, getattr(graph_tools, name), known)
 
 
-def _networkx(edges: list[tuple[str, str]]) -> Any:
+def _networkx(edges):
     import networkx
 
     return networkx.DiGraph(edges)
 
 
-def _networks() -> Iterator[Door]:
+def _networks():
     links = [("s", "a", 1.0, 2.0), ("s", "b", 1.0, 2.0), ("a", "t", 2.0, 1.0), ("b", "t", 1.0, 3.0)]
     given = {"graph": links, "pairs": [("s", "t"), ("a", "t")], "k": 2}
     yield Door("Tunnels", networks.Tunnels, given)
@@ -207,7 +205,7 @@ def _networks() -> Iterator[Door]:
         yield Door(method.__name__, method, {"x": [0.5, 0.5, 0.5, 0.5], "demands": [1.0]})
 
 
-def _functions() -> Iterator[Door]:
+def _functions():
     for kind in functions.every():
         for f in kind.examples():
             yield Door(kind.__name__, kind, _custom() if kind is functions.Custom else f.fields())
@@ -223,14 +221,14 @@ def _functions() -> Iterator[Door]:
     yield Door("from_cvxpy", functions.from_cvxpy, {"expression": None, "variable": None})
 
 
-def _custom() -> dict[str, Any]:
-    def slope(t: int, x: Any) -> Any:
+def _custom():
+    def slope(t, x):
         return np.array([1.0, 0.0])
 
     return {"value": lambda t, x: float(x[0]), "subgradient": slope, "shape": (2,), "rounds": 2}
 
 
-def _hooks(kind: type) -> list[str]:
+def _hooks(kind):
     """What a learner writes for its base to call: no front doors."""
     return [
         name
@@ -241,7 +239,7 @@ def _hooks(kind: type) -> list[str]:
     ]
 
 
-def _learners() -> Iterator[Door]:
+def _learners():
     K = sets.Simplex(2)
     sizes = dict.fromkeys(
         ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0
@@ -250,10 +248,8 @@ def _learners() -> Iterator[Door]:
         learner = kind.examples(K, 5)[0]
         some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, **sizes}
         yield _door(kind.__name__, kind, {**some, "tolerance": 1e-3, "seed": 0, "window": 2})
-        played = tw.run(learner, _stream(2))
-        state, seen = learner.start(), None
-        k = min(1, learner.rounds_left(state))
-        stream = _stream(2)[:1]
+        played, state, seen = tw.run(learner, _stream(2)), learner.start(), None
+        k, stream = min(1, learner.rounds_left(state)), _stream(2)[:1]
         if learner.needs is FirstOrder:
             seen = FirstOrder(np.ones(2), 0.5, np.ones(2), 1.5, 1.5, 1)
         elif learner.needs.__name__ == "Bandit":
@@ -273,7 +269,7 @@ def _learners() -> Iterator[Door]:
                 yield _door(f"{kind.__name__}.theorem", kind.theorem, {**known, "start": start})
 
 
-def _problems(folder: Path) -> Iterator[Door]:
+def _problems(folder):
     for name, build in problems.every().items():
         defaults = {key: p.default for key, p in inspect.signature(build).parameters.items()}
         yield Door(name, build, {**defaults, "rounds": 3, "seed": 0})
@@ -292,7 +288,7 @@ def _problems(folder: Path) -> Iterator[Door]:
     yield Door("Problem", problems.Problem, {**given, "labels": ("a", "b")})
 
 
-def _projections() -> Iterator[Door]:
+def _projections():
     K, y = sets.Simplex(3), np.array([2.0, 0.0, -1.0])
     known = {"K": K, "y": y, "x0": K.center, "tol": 1e-2, "budget": 5, "before": y}
     known["after"] = K.center
@@ -303,14 +299,14 @@ def _projections() -> Iterator[Door]:
     yield _door("ActiveSet.project", active.project, known)
 
 
-def _evaluations(folder: Path) -> Iterator[Door]:
+def _evaluations(folder):
     K, stream = sets.Simplex(2), _stream(2)
     learner = learners.LyapunovDescent(K, horizon=3)
     state, run = learner.start(), _run()
     yield Door("Stream", tw.Stream, {**stream.fields(), "seen": [True, False, True]})
     yield Door("Stream[]", stream.__getitem__, {"rounds": slice(0, 1)})
     told = (stream[:1].losses, stream[:1].constraints)
-    known: dict[str, Any] = {"time": 3.0, "context": 1, "advice": {"a": np.array([0.5, 0.5])}}
+    known = {"time": 3.0, "context": 1, "advice": {"a": np.array([0.5, 0.5])}}
     known["forecast"] = told
     rounds = {"time": np.arange(3.0), "context": np.array([0.0, 1.0, 0.0])}
     rounds["advice"] = {"a": np.full((3, 2), 0.5)}
@@ -354,7 +350,7 @@ def _evaluations(folder: Path) -> Iterator[Door]:
     yield from _methods(run, {}, but=("plot",))
     count = itertools.count()
 
-    def opened(**given: Any) -> tw.Session[Any]:
+    def opened(**given):
         usual = {"path": folder / f"session{next(count)}", "learner": learner}
         with tw.Session.open(**{**usual, **given}) as session:
             return session
@@ -382,14 +378,14 @@ def _evaluations(folder: Path) -> Iterator[Door]:
         yield Door("Session.observe", partial(_observe, teacher), given)
 
 
-def _observe(teacher: base.Learner[Any], **given: Any) -> Any:
+def _observe(teacher, **given):
     return tw.Session(teacher).observe(**given)
 
 
-def _experiments(folder: Path) -> Iterator[Door]:
+def _experiments(folder):
     Experiment, Choice = experiments.Experiment, experiments.Choice
     some = Experiment("small", Choice("scheduling"), rounds=3)
-    given: dict[str, Any] = {"name": "small", "stream": Choice("scheduling"), "hard_set": None}
+    given = {"name": "small", "stream": Choice("scheduling"), "hard_set": None}
     given |= {"learners": (Choice("LyapunovDescent"),), "rounds": 3, "seeds": (0,), "title": ""}
     given |= {"cautions": (1.0,), "swept": (("horizons", (3, 6)),), "folder": folder / "out"}
     given["checkpoint_seconds"] = 10.0
@@ -419,7 +415,7 @@ def _experiments(folder: Path) -> Iterator[Door]:
     yield Door("RunFolder.open", experiments.RunFolder.open, {"path": folder / "there"})
 
 
-def _checks() -> Iterator[Door]:
+def _checks():
     K = sets.Simplex(2)
     known = {"K": K, "f": functions.Linear(np.ones((2, 2))), "points": [np.zeros(2)], "seed": 0}
     known |= {"learner": learners.LyapunovDescent(K, horizon=3), "stream": _stream(2)}
@@ -427,7 +423,7 @@ def _checks() -> Iterator[Door]:
         yield _door(check.__name__, check, known)
 
 
-def used(found: Any) -> None:
+def used(found):
     """What a caller does first with what a constructor gave: a set, functions or a learner that was
     accepted can be used.
     """
@@ -449,7 +445,7 @@ def used(found: Any) -> None:
         repr(found), len(found)
 
 
-def knock(call: Callable[..., Any], given: dict[str, Any]) -> str | None:
+def knock(call, given):
     """What a call showed that is none of ours, with the place it came from; None where it gave a
     value or one of our sentences.
     """

@@ -10,7 +10,7 @@ def assert_fails(checker, kind, broken, expected, **given):
     """`expected` is the name of a check and, after a colon, a word of the detail; both may be
     empty. The error names the class and the check, in one sentence.
     """
-    passed: list[str] = []
+    passed = []
     with pytest.raises(CheckFailed) as caught:
         checker(broken, on_pass=passed.append, **given)
     name, _, detail = expected.partition(": ")

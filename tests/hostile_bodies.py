@@ -7,9 +7,8 @@ import os
 import pathlib
 import sys
 from itertools import islice
-from typing import Any
 
-LINKS: list[Any] = [
+LINKS = [
     ["SEA", "DEN", 1.0, 4.0],
     {"tail": "DEN", "head": "NYC", "capacity": 2.0, "length": 2.0},
     {"tail": "SEA", "head": "NYC", "name": "direct", "length": 5.0},
@@ -17,7 +16,7 @@ LINKS: list[Any] = [
 ]
 PAIRS = [["s", "a"], ["a", "t"], ["s", "t"]]
 
-SETS: dict[str, dict[str, Any]] = {
+SETS = {
     "Birkhoff": {"n": 3},
     "BoundedPSD": {"n": 2, "tau": 2.0},
     "Box": {"lower": [0.0, 0.0], "upper": [1, 2.0]},
@@ -59,7 +58,7 @@ SETS: dict[str, dict[str, Any]] = {
 }
 """A small set of each kind, as a request describes it."""
 
-NETWORKS: dict[str, dict[str, Any]] = {
+NETWORKS = {
     "one": {"graph": LINKS, "source": "SEA", "target": "NYC", "demand": 3.0},
     "all": {"graph": LINKS, "source": {"SEA": 0.5, "DEN": 0.5}, "target": "NYC", "paths": "all"},
     "many": {"graph": LINKS, "commodities": [["SEA", "NYC", 2.0], ["DEN", "NYC", 1.0]]},
@@ -89,7 +88,7 @@ WHOLE = {
     "why": "a trial",
 }
 STRINGS = ("/etc/passwd", "../x", "file.csv", "C:\\x", "\x00", "links.graphml", "postgresql://x/y")
-OTHERS: tuple[Any, ...] = (
+OTHERS = (
     *(None, True, 0, -1, 2, 2**62, 10**400, 1e308, -0.5, 5e-324, float("nan"), "\ud800"),
     *([], {}, [[]], [None], [[1.0, 2.0], [3.0]], ["a", 1], {"a": 1}),
     *({"kind": "Simplex", "n": 2}, [{"kind": "Simplex", "n": 10**12}]),
@@ -118,7 +117,7 @@ def changed(body, values):
 
 def places(value):
     """The ways to each part."""
-    items: Any = ()
+    items = ()
     if isinstance(value, dict):
         items = value.items()
     elif isinstance(value, list):
@@ -148,8 +147,7 @@ def main():
 
     for body in bodies():  # what is imported when it is first used
         Description.read(body).build()
-    seen: list[str] = []
-    every = int(sys.argv[1])
+    seen, every = [], int(sys.argv[1])
     _watch(seen)
     count = 0
     for body in bodies():

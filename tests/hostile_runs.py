@@ -26,34 +26,22 @@ from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 from tidewolf.methods import base, capabilities
 from tidewolf.methods.steps.saddle import HOPELESS
 
-Rng = np.random.Generator
-HULL = np.random.default_rng(0).standard_normal((9, 3))
-SETS: tuple[Any, ...] = (
-    tw.sets.Simplex(2),
-    tw.sets.Simplex(6),
-    tw.sets.CappedSimplex(5, 0.5),
-    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]),
-    tw.sets.Box(np.zeros(4), np.ones(4)),
-    tw.sets.SimplexProduct([2, 3]),
-    tw.sets.FlowPolytope.examples()[0],
-    tw.sets.L1Ball(4, 2.0),
-    tw.sets.L2Ball((2, 2), 3.0),
-    tw.sets.VertexHull(HULL),
+Rng, HULL = np.random.Generator, np.random.default_rng(0).standard_normal((9, 3))
+SETS = (
+    tw.sets.Simplex(2), tw.sets.Simplex(6), tw.sets.CappedSimplex(5, 0.5),
+    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]), tw.sets.Box(np.zeros(4), np.ones(4)),
+    tw.sets.SimplexProduct([2, 3]), tw.sets.FlowPolytope.examples()[0], tw.sets.L1Ball(4, 2.0),
+    tw.sets.L2Ball((2, 2), 3.0), tw.sets.VertexHull(HULL),
     tw.sets.Translated(tw.sets.VertexHull(1e-2 * HULL), np.full(3, 1e2)),
     tw.sets.Spectraplex(3),
-)
+)  # fmt: skip
 WITHOUT_ENTRIES = SETS[1], SETS[2], SETS[4]
 """Those that have members without any one entry."""
 OTHERS = (
-    tw.PrimalDual,
-    tw.DriftPlusPenalty,
-    tw.LyapunovFrankWolfe,
-    tw.BanditPrimalDual,
-    tw.baselines.SinhaVaze,
-    tw.baselines.OnlineFrankWolfe,
-    tw.baselines.ProjectedPrimalDual,
+    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual,
+    tw.baselines.SinhaVaze, tw.baselines.OnlineFrankWolfe, tw.baselines.ProjectedPrimalDual,
     tw.baselines.WangWanZhang,
-)
+)  # fmt: skip
 ROUNDING = 1e-9
 INFO = "time", "context", "advice", "forecast", "unavailable"
 
@@ -77,13 +65,13 @@ class Broken(Adviser):
     seed: int
     names, waits = ("broken",), False
 
-    def start(self, K: Any) -> Any:
+    def start(self, K):
         return (K.center,)
 
-    def observe(self, K: Any, state: Any, feedback: Any, x: Any) -> Any:
+    def observe(self, K, state, feedback, x):
         return (x,)
 
-    def propose(self, K: Any, state: Any, info: Any, t: int, budget: int, vertices: Any) -> Any:
+    def propose(self, K, state, info, t, budget, vertices):
         kind = np.random.default_rng([self.seed, t]).integers(7)
         if kind == 0:
             raise RuntimeError("broken")
@@ -94,12 +82,12 @@ class Broken(Adviser):
         return Proposals((found.get(int(kind), K.lmo(state[0] - K.center)),), state)
 
 
-def members(K: Any, rng: Rng, count: int) -> np.ndarray:
+def members(K, rng, count):
     """Vertices."""
     return np.array([K.lmo(d) for d in rng.standard_normal((count, *K.shape))])
 
 
-def drawn(seed: int) -> Run:
+def drawn(seed):
     rng = np.random.default_rng(seed)
     K, T, cells = (
         SETS[rng.integers(len(SETS))],
@@ -111,7 +99,7 @@ def drawn(seed: int) -> Run:
     losses, gradients = _losses(K, rng, T)
     limits = _limits(K, rng, feasible, gradients)
     learner = _learner(K, rng, T, cells, seed)
-    info: dict[str, Any] = {"context": np.where(rng.random(T) < 0.1, np.nan, cell)}
+    info = {"context": np.where(rng.random(T) < 0.1, np.nan, cell)}
     if rng.random() < 0.5:
         info["advice"] = _advice(K, rng, gradients)
     if K in WITHOUT_ENTRIES and rng.random() < 0.5 and _takes_outages(learner):
@@ -122,11 +110,11 @@ def drawn(seed: int) -> Run:
     return Run(learner, tw.Stream(losses, limits, **info), feasible, cells == 1)
 
 
-def _takes_outages(learner: Any) -> bool:
+def _takes_outages(learner):
     return isinstance(learner, tw.LyapunovDescent | tw.Ensemble)
 
 
-def _losses(K: Any, rng: Rng, T: int) -> tuple[Any, np.ndarray]:
+def _losses(K, rng, T):
     """Losses and about their gradients, one row per round."""
     shape, column = (T, *K.shape), (T, *[1] * len(K.shape))
     turns = np.where(np.arange(T) // rng.integers(1, 9) % 2, -1.0, 1.0)
@@ -149,7 +137,7 @@ def _losses(K: Any, rng: Rng, T: int) -> tuple[Any, np.ndarray]:
     return Linear(C), C
 
 
-def _limits(K: Any, rng: Rng, feasible: np.ndarray, C: np.ndarray) -> Any:
+def _limits(K, rng, feasible, C):
     """Constraints that these points satisfy, most of them against the losses."""
     T, unit = len(C), 10.0 ** rng.choice([0, 0, 0, -9, 9])
     room = K.radius * rng.choice([0.0, 1e-3, 0.2]) * rng.random(T)
@@ -166,7 +154,7 @@ def _limits(K: Any, rng: Rng, feasible: np.ndarray, C: np.ndarray) -> Any:
     return Affine(A, b)
 
 
-def _advice(K: Any, rng: Rng, C: np.ndarray) -> dict[str, np.ndarray]:
+def _advice(K, rng, C):
     """What "theirs" proposes: the worst, the best until it breaks, or points far outside; absent
     at times.
     """
@@ -178,13 +166,13 @@ def _advice(K: Any, rng: Rng, C: np.ndarray) -> dict[str, np.ndarray]:
     return {"theirs": points}
 
 
-def _learner(K: Any, rng: Rng, T: int, cells: int, seed: int) -> Any:
+def _learner(K, rng, T, cells, seed):
     if rng.random() < 0.2:
         kind = OTHERS[rng.integers(len(OTHERS))]
         if takes(kind, K):
             examples = kind.examples(K, T)
             return examples[rng.integers(len(examples))]
-    given: dict[str, Any] = {
+    given = {
         "caution": float(rng.choice([0.1, 1.0, 10.0, 100.0])),
         "calls_per_round": float(rng.choice([0.2, 1.0, 5.0])),
         "horizon": [None, T, T // 3 + 1][rng.integers(3)],
@@ -208,7 +196,7 @@ def _learner(K: Any, rng: Rng, T: int, cells: int, seed: int) -> Any:
     return tw.Ensemble(K, experts=[one for one in experts if rng.random() < 0.5], **given)
 
 
-def _feedback(K: Any, rng: Rng, T: int, out: Any) -> dict[str, Any]:
+def _feedback(K, rng, T, out):
     """When feedback arrives, and what was played in place of decisions."""
     t, together = np.arange(T), int(rng.integers(2, 9))
     arrives = (
@@ -228,7 +216,7 @@ def _feedback(K: Any, rng: Rng, T: int, out: Any) -> dict[str, Any]:
 # --- what is exceeded -----------------------------------------------------------------------------
 
 
-def exceeded(seed: int) -> list[str]:
+def exceeded(seed):
     """Bounds below what was measured, and checks that fail, in words."""
     case = drawn(seed)
     experts = getattr(case.learner, "experts", ())
@@ -238,7 +226,7 @@ def exceeded(seed: int) -> list[str]:
     return [f"seed {seed}: {words}" for words in found]
 
 
-def _recorded(case: Run) -> list[str]:
+def _recorded(case):
     learner, run = case.learner, tw.run(case.learner, case.stream)
     every = np.ones(len(case.stream), dtype=bool)
     bounds = [run.bound] if case.fixed and not isinstance(learner, capabilities.Explores) else []
@@ -250,7 +238,7 @@ def _recorded(case: Run) -> list[str]:
     return [*run.certificate.failures, *_below(case, totals, every, bounds)]
 
 
-def _live(case: Run) -> list[str]:
+def _live(case):
     """A session that is asked and observes as the stream says."""
     learner, stream, session = case.learner, case.stream, tw.Session(case.learner)
     T, played = len(stream), stream.played
@@ -282,7 +270,7 @@ def _live(case: Run) -> list[str]:
     return outside + _below(case, (losses, violations), observed, bounds)
 
 
-def _below(case: Run, totals: tuple[float, float], rounds: np.ndarray, bounds: Any) -> list[str]:
+def _below(case, totals, rounds, bounds):
     """The bounds that are below the totals of these rounds, of losses above those of the feasible
     points.
     """

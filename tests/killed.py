@@ -31,10 +31,9 @@ from tidewolf.methods.base import Bound, Learner
 from tidewolf.methods.late import next_round
 from tidewolf.storage import SessionStore
 
-ROUNDS, EXPIRE_AFTER = 200, 6
-RNG = np.random.default_rng(3)
+ROUNDS, EXPIRE_AFTER, RNG = 200, 6, np.random.default_rng(3)
 COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 0.6, (ROUNDS, 5))
-LEARNERS: dict[str, Learner[Any]] = {
+LEARNERS = {
     "LyapunovDescent": tw.LyapunovDescent(tw.sets.Simplex(5), horizon=200),
     "PrimalDual": tw.PrimalDual(tw.sets.Simplex(5), horizon=200),
     "DriftPlusPenalty": tw.DriftPlusPenalty(tw.sets.Simplex(5), horizon=200, block=7),
@@ -105,7 +104,7 @@ class Follower(Learner[Told]):
 
 
 FOLLOWER = Follower(tw.sets.Simplex(5))
-TOLD: dict[str, Learner[Any]] = {
+TOLD = {
     "Follower": FOLLOWER,
     "Ensemble": tw.Ensemble(
         tw.sets.Simplex(5), experts=[tw.experts.Categories(3), "a", tw.experts.Resolve()]
@@ -129,7 +128,7 @@ def observe(session, t):
     )
 
 
-LATE: dict[str, Learner[Any]] = {
+LATE = {
     "late": LEARNERS["LyapunovDescent"],
     "late Ensemble": tw.Ensemble(
         tw.sets.Simplex(5), experts=[tw.experts.Categories(3), "a"], step_scales=(0.3, 1.0)

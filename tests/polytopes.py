@@ -4,7 +4,6 @@ graphs to route on.
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from functools import singledispatch
 
@@ -19,7 +18,7 @@ Rng = np.random.Generator
 
 
 @singledispatch
-def vertices_of(K: sets.ConvexSet) -> np.ndarray:
+def vertices_of(K):
     """Every vertex (and perhaps other members), one a row of (count, *shape)."""
     raise TypeError(f"{K!r} has no enumeration; write one.")
 
@@ -57,7 +56,7 @@ def _(K: sets.Knapsack) -> np.ndarray:
     return knapsack_vertices(K.weights, K.total, K.upper, K.at_most)
 
 
-def knapsack_vertices(w: np.ndarray, total: float, upper: np.ndarray, at_most: bool) -> np.ndarray:
+def knapsack_vertices(w, total, upper, at_most):
     """All bounds but for one entry, which the total decides; with at_most all that fit besides."""
     full = np.array(list(itertools.product(*((0.0, bound) for bound in upper))))
     points = list(full) if at_most else [x for x in full if abs(x @ w - total) <= 1e-12 * total]
@@ -70,7 +69,7 @@ def knapsack_vertices(w: np.ndarray, total: float, upper: np.ndarray, at_most: b
     return np.array([x for x in points if x @ w <= total * (1 + 1e-12)])
 
 
-def signed_supports(n: int, k: int) -> np.ndarray:
+def signed_supports(n, k):
     """Signs at every k of n entries."""
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=n)))
     chosen = itertools.combinations(range(n), k)
@@ -108,7 +107,7 @@ def _(K: sets.Product) -> np.ndarray:
     return end_to_end([vertices_of(part) for part in K.parts])
 
 
-def end_to_end(parts: list[np.ndarray]) -> np.ndarray:
+def end_to_end(parts):
     """Every choice of a row of each part."""
     return np.array([np.concatenate(chosen) for chosen in itertools.product(*parts)])
 
@@ -123,7 +122,7 @@ def _(K: sets.Birkhoff) -> np.ndarray:
     return np.array([np.eye(K.n)[list(order)] for order in itertools.permutations(range(K.n))])
 
 
-def trees_of(edges: np.ndarray, nodes: int) -> list[tuple[int, ...]]:
+def trees_of(edges, nodes):
     """Every spanning tree as edge numbers."""
     found = []
     for chosen in itertools.combinations(range(len(edges)), nodes - 1):
@@ -145,8 +144,7 @@ def _(K: sets.SpanningTrees) -> np.ndarray:
 def plans_of(K: sets.Transportation) -> np.ndarray:
     """The plan of each tree of rows and columns, where it is not negative."""
     m, n = K.shape
-    cells = np.array(list(itertools.product(range(m), range(m, m + n))))
-    plans = []
+    cells, plans = np.array(list(itertools.product(range(m), range(m, m + n)))), []
     for tree in trees_of(cells, m + n):
         A = np.zeros((m + n, m * n))
         for k in tree:
@@ -215,58 +213,58 @@ def _(K: CapacitatedFlow) -> np.ndarray:
 TAUS = [0.1, 1.0, 30.0]
 
 
-def some(rng: Rng, most: int, least: int = 1) -> int:
+def some(rng, most, least=1):
     return int(rng.integers(least, most + 1))
 
 
-def knapsack(rng: Rng, at_most: bool = True) -> sets.Knapsack:
+def knapsack(rng, at_most=True):
     n = some(rng, 5)
     weights, upper = rng.choice([0.1, 1.0, 1.0, 2.0, 7.0], n), rng.choice([0.5, 1.0, 1.0, 4.0], n)
     share = rng.choice([0.05, 0.3, 0.5, 0.8, 1.0, 3.0 if at_most else 1.0])
     return sets.Knapsack(weights, share * float(weights @ upper), upper, at_most)
 
 
-def full_knapsack(rng: Rng) -> sets.Knapsack:
+def full_knapsack(rng):
     return knapsack(rng, at_most=False)
 
 
-def capped(rng: Rng) -> sets.CappedSimplex:
+def capped(rng):
     n, cap = some(rng, 5), rng.choice([0.2, 0.5, 3.0])
     return sets.CappedSimplex(n, cap, cap * n * rng.choice([0.1, 0.5, 0.7, 1.0]))
 
 
-def ordered(rng: Rng) -> sets.OrderedWeightedBall:
+def ordered(rng):
     weights = np.sort(rng.choice([0.0, 0.5, 1.0, 1.0, 3.0], some(rng, 4)))[::-1]
     return sets.OrderedWeightedBall(np.maximum(weights, [0.25, *weights[1:]]), rng.choice(TAUS))
 
 
-def product(rng: Rng) -> sets.Product:
+def product(rng):
     kinds = [MAKERS["L1 ball"], MAKERS["k-sparse"], full_knapsack]
     parts = [kinds[i](rng) for i in rng.permutation(3)[:2]]
     moved = sets.Translated(sets.Simplex(2), [1.0, -3.0])
     return sets.Product(*(part for part in parts if part.shape[0] <= 3), moved)
 
 
-def transportation(rng: Rng) -> sets.Transportation:
+def transportation(rng):
     plan = rng.integers(0, 4, (some(rng, 3), some(rng, 3))) * rng.choice([1.0, 0.1])
     plan[0, 0] += 1.0
     return sets.Transportation(plan.sum(axis=1), plan.sum(axis=0))
 
 
-def trees(rng: Rng) -> sets.SpanningTrees:
+def trees(rng):
     n = some(rng, 5)
     edges = [(v, int(rng.integers(v))) for v in range(1, n)]
     edges += [tuple(rng.integers(0, n, 2).tolist()) for _ in range(some(rng, 4))]
     return sets.SpanningTrees([edges[i] for i in rng.permutation(len(edges))])
 
 
-def perfect(rng: Rng) -> sets.Matching:
+def perfect(rng):
     n = some(rng, 4)
     sure = zip(range(n), rng.permutation(n).tolist(), strict=True)
     return sets.Matching([*sure, *rng.integers(0, n, (some(rng, 5, 0), 2)).tolist()], perfect=True)
 
 
-def polytope(rng: Rng) -> sets.Polytope:
+def polytope(rng):
     n = some(rng, 3)
     A, inside = rng.integers(-2, 3, (some(rng, 3, 0), n)) + 0.0, rng.integers(-1, 2, n)
     equal = rng.integers(-1, 2, (some(rng, 1, 0), n)) + 0.0
@@ -275,11 +273,11 @@ def polytope(rng: Rng) -> sets.Polytope:
     return sets.Polytope(A, A @ inside + room, equal, equal @ inside, bounds=bounds)
 
 
-def flow(rng: Rng) -> sets.FlowPolytope:
+def flow(rng):
     return random_flow_polytope(some(rng, 2**32), some(rng, 5, 2), rng.choice([0.3, 0.9, 1.5]))
 
 
-def multi_flow(rng: Rng, nodes: int = 4, links: int = 3, count: int = 2) -> sets.MultiFlow:
+def multi_flow(rng, nodes=4, links=3, count=2):
     """Commodities between random nodes of a ring with chords, both ways: every one has its own
     graph; some demand nothing.
     """
@@ -291,7 +289,7 @@ def multi_flow(rng: Rng, nodes: int = 4, links: int = 3, count: int = 2) -> sets
     return sets.MultiFlow.from_edges(edges, asked, lengths=rng.uniform(0.1, 1, len(edges)))
 
 
-def network(rng: Rng, nodes: int, arcs: int) -> FlowNetwork:
+def network(rng, nodes, arcs):
     """Arcs anywhere, loops and cycles among them; bounds whole or not, some equal; supplies that a
     flow, often a corner, meets.
     """
@@ -306,25 +304,25 @@ def network(rng: Rng, nodes: int, arcs: int) -> FlowNetwork:
     return replace(empty, supply=empty.balance(lower + (upper - lower) * share))
 
 
-def ellipsoid(rng: Rng) -> sets.Ellipsoid:
+def ellipsoid(rng):
     n = some(rng, 4)
     root = rng.standard_normal((n, n))
     matrix = root @ root.T + rng.choice([0.01, 1.0]) * np.eye(n)
     return sets.Ellipsoid(matrix, rng.standard_normal(n))
 
 
-def group(rng: Rng) -> sets.GroupBall:
+def group(rng):
     groups = rng.integers(-1, 2, some(rng, 5))
     weights = rng.choice([0.2, 1.0, 1.0, 3.0], len(np.unique(groups)))
     return sets.GroupBall(groups, rng.choice(TAUS), weights)
 
 
-def lp(rng: Rng) -> sets.LpBall:
+def lp(rng):
     power = rng.choice([1.0, 1.001, 1.5, 2.0, 4.0, 300.0, math.inf])
     return sets.LpBall(some(rng, 5), power, rng.choice(TAUS))
 
 
-MAKERS: dict[str, Callable[[Rng], sets.ConvexSet]] = {
+MAKERS = {
     "simplex": lambda rng: sets.Simplex(some(rng, 5), rng.choice(TAUS), bool(some(rng, 1, 0))),
     "capped simplex": capped,
     "simplex product": lambda rng: sets.SimplexProduct(rng.integers(1, 4, some(rng, 3)).tolist()),
@@ -355,7 +353,7 @@ MAKERS: dict[str, Callable[[Rng], sets.ConvexSet]] = {
     "capacitated flow": lambda rng: CapacitatedFlow(network(rng, some(rng, 4), some(rng, 6))),
 }
 """Of every kind of polytope a small random one."""
-ROUND: dict[str, Callable[[Rng], sets.ConvexSet]] = {
+ROUND = {
     "Lp ball": lp,
     "ellipsoid": ellipsoid,
     "diagonal ellipsoid": lambda rng: sets.Ellipsoid(10.0 ** rng.integers(-3, 3, some(rng, 4))),
@@ -366,11 +364,11 @@ ROUND: dict[str, Callable[[Rng], sets.ConvexSet]] = {
 # --- graphs ---------------------------------------------------------------------------------------
 
 
-def edges_of(K: sets.FlowPolytope) -> list[tuple[Hashable, Hashable]]:
+def edges_of(K):
     return [(K.nodes[tail], K.nodes[head]) for tail, head in zip(K.tails, K.heads, strict=True)]
 
 
-def singles_of(K: sets.MultiFlow) -> list[sets.FlowPolytope]:
+def singles_of(K):
     """Each commodity's unit flows on the links it uses."""
     ends, parts = zip(K.sources, K.targets, strict=True), np.split(K.links, K.starts[1:-1])
     return [
@@ -383,7 +381,7 @@ def singles_of(K: sets.MultiFlow) -> list[sets.FlowPolytope]:
     ]
 
 
-def matrix_of(net: FlowNetwork) -> np.ndarray:
+def matrix_of(net):
     """What leaves each node less what enters it."""
     A = np.zeros((len(net.nodes), len(net.tails)))
     np.add.at(A, (net.tails, np.arange(len(net.tails))), 1.0)
@@ -391,9 +389,7 @@ def matrix_of(net: FlowNetwork) -> np.ndarray:
     return A
 
 
-def paths_of(
-    edges: list[tuple[Hashable, Hashable]], source: Hashable, target: Hashable
-) -> Iterator[tuple[int, ...]]:
+def paths_of(edges, source, target):
     """Every path of a DAG as the numbers of its edges, by walking all of them."""
     if source == target:
         yield ()
@@ -402,7 +398,7 @@ def paths_of(
             yield from ((i, *rest) for rest in paths_of(edges, head, target))
 
 
-def layered(layers: int, width: int) -> sets.FlowPolytope:
+def layered(layers, width):
     """Complete bipartite layers between s and t, and one arc straight from s to t."""
     nodes = [[(layer, i) for i in range(width)] for layer in range(layers)]
     between = [
@@ -417,7 +413,7 @@ def layered(layers: int, width: int) -> sets.FlowPolytope:
     return sets.FlowPolytope.from_edges(edges, source="s", target="t")
 
 
-def random_edges(rng: np.random.Generator, nodes: int, density: float) -> list[tuple[int, int]]:
+def random_edges(rng, nodes, density):
     """A DAG on numbers 0 .. nodes - 1 in a hidden order, parallel arcs and dead ends among them; 0
     reaches nodes - 1.
     """
@@ -432,13 +428,13 @@ def random_edges(rng: np.random.Generator, nodes: int, density: float) -> list[t
     return [(int(tail), int(head)) for tail, head in rng.permutation(edges)]
 
 
-def random_flow_polytope(seed: int, nodes: int = 6, density: float = 0.6) -> sets.FlowPolytope:
+def random_flow_polytope(seed, nodes=6, density=0.6):
     return sets.FlowPolytope.from_edges(
         random_edges(np.random.default_rng(seed), nodes, density), source=0, target=nodes - 1
     )
 
 
-def distances2(points: np.ndarray, y: np.ndarray) -> np.ndarray:
+def distances2(points, y):
     """|z - y|^2 for every point z."""
     return ((points - y).reshape(len(points), -1) ** 2).sum(axis=1)
 

@@ -22,17 +22,10 @@ from pathlib import Path
 import pytest
 
 SETTINGS = {
-    "autovacuum": "off",
-    "fsync": "off",
-    "full_page_writes": "off",
-    "listen_addresses": "",
-    "max_connections": "60",
-    "max_wal_size": "64MB",
-    "min_wal_size": "16MB",
-    "shared_buffers": "8MB",
-    "wal_level": "minimal",
-    "max_wal_senders": "0",
-}
+    "autovacuum": "off", "fsync": "off", "full_page_writes": "off", "listen_addresses": "",
+    "max_connections": "60", "max_wal_size": "64MB", "min_wal_size": "16MB",
+    "shared_buffers": "8MB", "wal_level": "minimal", "max_wal_senders": "0",
+}  # fmt: skip
 """What a server for tests needs; what it wrote survives it all the same, though not the machine."""
 _LIFE = """
 export LC_ALL=C PATH="$1:$PATH"

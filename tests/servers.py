@@ -65,7 +65,7 @@ class Servers:
         command = [sys.executable, "-W", "error", str(SCRIPT)]
         self._process = subprocess.Popen(command, **pipes, env=os.environ | settings)
         self._turn = threading.Lock()
-        self._made: list[Server] = []
+        self._made = []
 
     @property
     def syncs(self):
@@ -112,8 +112,8 @@ class Server:
 
     def __init__(self, servers, folder, options=(), user=None):
         self._servers, self.folder, self._options, self._user = servers, folder, options, user
-        self.environment: dict[str, str] = {}
-        self.synced: Path | None = None
+        self.environment = {}
+        self.synced = None
         self.log = folder.with_name(f"{folder.name}.log")
         self.pid = self.port = 0
 
@@ -186,8 +186,8 @@ class Caller:
 
     def __init__(self, server, timeout=PATIENCE):
         self.server, self._timeout = server, timeout
-        self._line: http.client.HTTPConnection | None = None
-        self.retry_after: str | None = None
+        self._line = None
+        self.retry_after = None
         """of the last answer"""
         self.gives_up = threading.Event()
         """once it is set, nothing is insisted on"""

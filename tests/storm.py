@@ -98,8 +98,7 @@ class Owner:
         assert found == x.tolist(), f"{self.name}: {answer}, not {x.tolist()}"
 
     def _content(self, number):
-        n = len(self.names)
-        told: dict[str, Any] = {"round": number}
+        n, told = len(self.names), {"round": number}
         told["costs"] = [self.rng.uniform(-1, 1) for _ in range(n)]
         if self.rng.random() < 0.5:
             told["costs"] = dict(zip(self.names, told["costs"], strict=True))

@@ -1,7 +1,5 @@
 """Short streams in the arrays of any library."""
 
-from typing import Any
-
 import numpy as np
 
 import tidewolf as tw
@@ -66,7 +64,7 @@ def hostile(kind, K, rounds, seed):
 def require_equal(f, g, points, tolerance=1e-10):
     """Everything a batch answers, also where a round has no weight."""
     weights = np.arange(1.0, len(g) + 1) * (np.arange(len(g)) != 1)
-    asked: list[Any] = [("values_at", np.stack([points[t % len(points)] for t in range(len(g))]))]
+    asked = [("values_at", np.stack([points[t % len(points)] for t in range(len(g))]))]
     for x in points:
         asked += [("values", x), ("gradients", x), ("slopes", x), ("subgradient", x, weights)]
     for name, *given in asked:

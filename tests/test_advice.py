@@ -26,17 +26,12 @@ from tidewolf.testing.learners import hostile_stream
 DIAMOND = tw.sets.FlowPolytope.examples()[0]
 HULL = tw.sets.VertexHull(np.random.default_rng(0).standard_normal((7, 3)))
 DESCRIBED = [
-    tw.sets.Simplex(4),
-    tw.sets.Box([-1.0, 0.0], [1.0, 3.0]),
-    tw.sets.CappedSimplex(5, 0.5),
-    DIAMOND,
-    HULL,
+    tw.sets.Simplex(4), tw.sets.Box([-1.0, 0.0], [1.0, 3.0]), tw.sets.CappedSimplex(5, 0.5),
+    DIAMOND, HULL,
     tw.sets.Translated(tw.sets.Simplex(3, total=2.0), np.array([1.0, 0.0, -5.0])),
-    tw.sets.Shrunk(HULL, 0.4),
-    tw.sets.Simplex(1),
-]
-CURVED = [tw.sets.L2Ball(3), tw.sets.Spectraplex(2)]
-seeds = st.integers(0, 2**32 - 1)
+    tw.sets.Shrunk(HULL, 0.4), tw.sets.Simplex(1),
+]  # fmt: skip
+CURVED, seeds = [tw.sets.L2Ball(3), tw.sets.Spectraplex(2)], st.integers(0, 2**32 - 1)
 
 
 def one(stream, t):
@@ -57,8 +52,7 @@ def played(adviser, K, stream, x=None, known=None, budget=1, vertices=()):
 
 def random_stream(K, rounds, seed, kind, room=0.3):
     """Rounds whose limits some members keep, unless `room` is below 0."""
-    rng = np.random.default_rng(seed)
-    c, spread = K.center, room * K.radius
+    rng, c, spread = np.random.default_rng(seed), K.center, room * K.radius
     losses = Linear(rng.standard_normal((rounds, *K.shape)))
     if kind == "capacity":
         return tw.Stream(losses, Capacity(c + spread * rng.uniform(0.2, 1.0, (rounds, *K.shape))))
@@ -74,11 +68,9 @@ def random_stream(K, rounds, seed, kind, room=0.3):
 def naive(K, losses, limits, room=0.0):
     """The least worst breach beyond `room`, and the least loss at it, over all vertices."""
     V = vertices_of(K)
-    m = len(V)
-    spaces, pieces = limits.halfspaces(), losses.epigraph()
+    m, spaces, pieces = len(V), limits.halfspaces(), losses.epigraph()
     flat = V.reshape(m, -1).T
-    A = (spaces.A @ flat).reshape(len(spaces.b), m)
-    b = spaces.b - room
+    A, b = (spaces.A @ flat).reshape(len(spaces.b), m), spaces.b - room
     D, rounds = (pieces.A @ flat).reshape(len(pieces.b), m), len(losses)
     which = -np.eye(rounds)[pieces.rounds]
     ones, free = np.append(np.ones(m), np.zeros(rounds))[None], [(None, None)] * rounds
@@ -181,8 +173,7 @@ def test_every_proposal_is_a_member_whatever_the_functions(K, seed):
 
 
 def test_what_makes_no_program_is_linearised_where_it_was_played():
-    K, x = tw.sets.Simplex(3), np.array([0.2, 0.3, 0.5])
-    rng = np.random.default_rng(3)
+    K, x, rng = tw.sets.Simplex(3), np.array([0.2, 0.3, 0.5]), np.random.default_rng(3)
     loss, limit = (Quadratic(np.eye(3), rng.standard_normal((1, 3))) for _ in range(2))
     adviser = tw.experts.Resolve(headroom=0)
     state = adviser.observe(K, adviser.start(K), FullInformation(loss, limit), x)
@@ -443,8 +434,7 @@ def test_a_program_without_an_end_is_solved_from_nothing(monkeypatch, columns):
 def test_a_set_may_write_its_rows_in_any_units(size):
     A, b = np.array([[1.0, 2.0, 0.5], [1.0, -1.0, 3.0]]), np.array([1.0, 2.0])
     sizes, limits = np.array([size, 1.0]), Capacity.one([0.2, 0.9, 0.9])
-    seen = FullInformation(Linear.one([-1.0, -1.5, -1.0]), limits)
-    points = []
+    seen, points = FullInformation(Linear.one([-1.0, -1.5, -1.0]), limits), []
     for K in (
         tw.sets.Polytope(A, b, bounds=(0.0, 1.0)),
         tw.sets.Polytope(sizes[:, None] * A, sizes * b, bounds=(0.0, 1.0)),
@@ -593,8 +583,7 @@ def test_where_a_set_has_no_description_columns_are_the_way():
 
 
 def proposed(K, z, budget=0, state=None, name="boss"):
-    adviser = tw.experts.Named("boss")
-    known = tw.RoundInfo(advice={name: z})
+    adviser, known = tw.experts.Named("boss"), tw.RoundInfo(advice={name: z})
     return adviser.propose(K, state or adviser.start(K), known, 0, budget, ())
 
 

@@ -20,13 +20,12 @@ sklearn, sklearn_folds = Later("sklearn"), Later("sklearn.model_selection")
 ASSETS = ["cash", "bonds", "gold", "tech"]
 
 
-def returns(rows: int = 40, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    drift = np.array([0.0, 0.001, 0.002, 0.004])
+def returns(rows=40, seed=0):
+    rng, drift = np.random.default_rng(seed), np.array([0.0, 0.001, 0.002, 0.004])
     return drift + np.array([1e-5, 0.005, 0.01, 0.02]) * rng.standard_normal((rows, 4))
 
 
-def frame(rows: int = 40, seed: int = 0) -> pd.DataFrame:
+def frame(rows=40, seed=0):
     days = pd.bdate_range("2026-01-01", periods=rows)
     return pd.DataFrame(returns(rows, seed), columns=ASSETS, index=days)
 
@@ -78,8 +77,7 @@ def test_hard_limits_hold_in_every_row(low, high, least, most, by_name):
         groups=groups,
         group_limits={"real": (least, most)},
     ).fit(frame(12))
-    held = np.vstack([found.weights_history_, found.weights_])
-    slack = 1e-7
+    held, slack = np.vstack([found.weights_history_, found.weights_]), 1e-7
     np.testing.assert_allclose(held.sum(axis=1), 1.0, atol=slack)
     assert (held >= low - slack).all()
     assert (held[:, 3 if by_name else slice(None)] <= high + slack).all()

@@ -13,7 +13,6 @@ import json
 import os
 import struct
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ for kind, path in zip(sys.argv[1::2], sys.argv[2::2]):
 """
 
 
-def refused(*files: tuple[str, Path]) -> list[tuple[int, str]]:
+def refused(*files):
     """How far memory rose while each file was refused, and the sentence."""
     said = python("-c", READER, *(word for pair in files for word in pair))
     lines = [line.split("|", 2) for line in said.splitlines()]
@@ -73,7 +72,7 @@ def refused(*files: tuple[str, Path]) -> list[tuple[int, str]]:
 # --- what bombs are made of -----------------------------------------------------------------------
 
 
-def npy_header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
+def npy_header(shape, dtype="<f8"):
     buffer = io.BytesIO()
     np.lib.format.write_array_header_2_0(
         buffer, {"descr": dtype, "fortran_order": False, "shape": shape}
@@ -81,7 +80,7 @@ def npy_header(shape: tuple[int, ...], dtype: str = "<f8") -> bytes:
     return buffer.getvalue()
 
 
-def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes:
+def zipped(entries, method=zipfile.ZIP_STORED):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as file:
         for name, data in entries.items():
@@ -89,7 +88,7 @@ def zipped(entries: dict[str, bytes], method: int = zipfile.ZIP_STORED) -> bytes
     return buffer.getvalue()
 
 
-def zip_of_zeros(name: str, head: bytes, chunks: int) -> bytes:
+def zip_of_zeros(name, head, chunks):
     """An archive with one entry: a head and so many times 16 MB of zeros."""
     buffer = io.BytesIO()
     packed = {"mode": "w", "compression": zipfile.ZIP_DEFLATED, "compresslevel": 1}
@@ -100,7 +99,7 @@ def zip_of_zeros(name: str, head: bytes, chunks: int) -> bytes:
     return buffer.getvalue()
 
 
-def book_of_cells_far_apart(rows: int) -> bytes:
+def book_of_cells_far_apart(rows):
     """An Excel book with two cells a row, the first and the last that there can be."""
     import openpyxl
 
@@ -118,18 +117,18 @@ def book_of_cells_far_apart(rows: int) -> bytes:
     return zipped({**entries, name: sheet}, zipfile.ZIP_DEFLATED)
 
 
-def packed_again(path: Path, start: bytes, chunk: bytes, times: int) -> Path:
+def packed_again(path, start, chunk, times):
     """Packed once and repeated: a gzip file may have several parts."""
     path.write_bytes(gzip.compress(start) + gzip.compress(chunk) * times)
     return path
 
 
-def sealed(body: bytes) -> bytes:
+def sealed(body):
     """A state with a right checksum."""
     return b"tidewolf state 3\n" + hashlib.sha256(body).digest() + body
 
 
-def lying_size(data: bytes, size: int) -> bytes:
+def lying_size(data, size):
     """An archive whose central directory claims another unpacked size of its first entry."""
     at = data.index(b"PK\x01\x02") + 24
     return data[:at] + struct.pack("<I", size) + data[at + 4 :]
@@ -249,7 +248,7 @@ JOINED = tw.PrimalDual(tw.sets.Product(tw.sets.BoundedPSD(2, 1.0), tw.sets.Simpl
 OPEN = LEARNERS["DriftPlusPenalty"]
 
 
-def saved(learner: Any, rounds: int = 9) -> bytes:
+def saved(learner, rounds=9):
     session, rng, shape = tw.Session(learner), np.random.default_rng(0), learner.K.shape
     for _ in range(rounds):
         limits = tw.functions.Capacity.one(learner.K.center + rng.uniform(0.0, 0.2, shape))
@@ -257,7 +256,7 @@ def saved(learner: Any, rounds: int = 9) -> bytes:
     return learner.save(session.state)
 
 
-def forged(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+def forged(data, change):
     """The state after another hand, with a right checksum: `change` is given the fields and the
     arrays.
     """
@@ -266,7 +265,7 @@ def forged(data: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]
     return closed(manifest, arrays)
 
 
-def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def opened(data):
     """What a state's first line says, and its arrays."""
     line, _, rest = data.partition(b"\n")[2][32:].partition(b"\n")
     (manifest, kinds), arrays = json.loads(line), dict[str, Any]()
@@ -276,7 +275,7 @@ def opened(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return manifest, arrays
 
 
-def closed(manifest: dict[str, Any], arrays: dict[str, Any]) -> bytes:
+def closed(manifest, arrays):
     """The reverse; arrays of any name."""
     kinds = [(array.dtype.str, array.shape) for array in arrays.values()]
     line = json.dumps([manifest, kinds], separators=(",", ":"))
@@ -285,26 +284,26 @@ def closed(manifest: dict[str, Any], arrays: dict[str, Any]) -> bytes:
     return sealed(line.encode() + b"\n" + b"".join(array.tobytes() for array in arrays.values()))
 
 
-def home(fields: dict[str, Any], name: str) -> dict[str, Any]:
+def home(fields, name):
     """The record that has a field of this name, at whatever depth; the outermost where none has."""
     inside = [one["record"] for one in fields.values() if isinstance(one, dict) and "record" in one]
     found = (one for record in inside if name in (one := home(record, name)))
     return fields if name in fields else next(found, fields)
 
 
-def field(name: str, value: Any) -> Callable[..., None]:
-    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+def field(name, value):
+    def change(fields, arrays):
         home(fields, name)[name] = value
 
     change.__name__ = f"{name}={value!r}"[:40]
     return change
 
 
-def at(*path: Any, put: Callable[[Any], Any]) -> Callable[..., None]:
+def at(*path, put):
     """What stands where this path of the manifest leads, changed: an array, or a part."""
 
-    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
-        place: Any = home(fields, path[0])
+    def change(fields, arrays):
+        place = home(fields, path[0])
         for key in path[:-1]:
             place = place[key]
         part = place[path[-1]]
@@ -317,15 +316,15 @@ def at(*path: Any, put: Callable[[Any], Any]) -> Callable[..., None]:
     return change
 
 
-def entry(index: int, value: Any) -> Callable[[Any], Any]:
-    def put(numbers: Any) -> Any:
+def entry(index, value):
+    def put(numbers):
         numbers.reshape(-1)[index] = value
         return numbers
 
     return put
 
 
-def shorter(vertices: list[Any]) -> list[Any]:
+def shorter(vertices):
     return vertices[:-1]
 
 
@@ -366,10 +365,10 @@ FORGERIES = [
 ]
 
 
-def idle(**parts: Any) -> Callable[..., None]:
+def idle(**parts):
     """One more vertex, of weight 0: the point stays the mean of all."""
 
-    def change(fields: dict[str, Any], arrays: dict[str, Any]) -> None:
+    def change(fields, arrays):
         active = fields["pool"]["parts"]["first"]["parts"]
         given = {name: {"array": f"idle_{name}", "numpy": True} for name in parts}
         arrays.update({f"idle_{name}": part for name, part in parts.items()})
@@ -412,11 +411,11 @@ def test_a_hand_made_state_with_a_right_checksum_is_refused(learner, change, sta
     assert str(said.value).endswith(".")
 
 
-WRONG: list[Any] = [None, -1, True, "x", {}, {"float": "no"}, {"float": 1}, {"list": [1]}]
+WRONG = [None, -1, True, "x", {}, {"float": "no"}, {"float": 1}, {"list": [1]}]
 WRONG += [{"record": {"x": 1}}, {"record": [1]}, {"array": "a999"}, {"stored": ["x"], "parts": {}}]
 
 
-def parts(fields: Any) -> Any:
+def parts(fields):
     """Every mapping or list of a manifest, and each of its keys."""
     for key in [*fields] if isinstance(fields, dict) else range(len(fields)):
         yield fields, key

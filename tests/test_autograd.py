@@ -3,7 +3,6 @@ functions, points of any library, and what is refused.
 """
 
 import sys
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +12,10 @@ from streams import require_equal
 from tidewolf.core import errors
 from tidewolf.functions import Linear, LogWealth, Quadratic, from_jax, from_torch
 
-RNG = np.random.default_rng(0)
-ROUNDS, N = 7, 4
-C = RNG.normal(size=(ROUNDS, N))
-M = RNG.normal(size=(ROUNDS, N, N))
+RNG, ROUNDS, N = np.random.default_rng(0), 7, 4
+C, M = RNG.normal(size=(ROUNDS, N)), RNG.normal(size=(ROUNDS, N, N))
 P, R = M @ M.swapaxes(1, 2) / N, RNG.normal(size=ROUNDS)
-RETURNS = RNG.uniform(0.5, 2.0, (ROUNDS, N))
-LABELS = RNG.integers(0, 2, ROUNDS)
+RETURNS, LABELS = RNG.uniform(0.5, 2.0, (ROUNDS, N)), RNG.integers(0, 2, ROUNDS)
 
 
 @pytest.fixture(params=["torch", "jax"])
@@ -27,7 +23,7 @@ def library(request):
     return str(request.param)
 
 
-def imported(name: str) -> Any:
+def imported(name):
     extra = name.partition(".")[0]
     reason = f'{extra} is not installed; pip install "tidewolf[{extra}]" runs this test'
     return pytest.importorskip(name, reason=reason)
@@ -39,11 +35,11 @@ def make(library):
     return {"torch": from_torch, "jax": from_jax}[library]
 
 
-def log(make: Any) -> Any:
+def log(make):
     return imported("torch").log if make is from_torch else imported("jax.numpy").log
 
 
-def quadratic(x: Any, P: Any, q: Any, r: Any) -> Any:
+def quadratic(x, P, q, r):
     return 0.5 * (x @ (P @ x)) + q @ x + r
 
 
@@ -78,8 +74,7 @@ def test_untraceable_callables_are_computed_one_by_one(make):
     def hinge(x, c):
         return c @ x if float(c[0]) > 0.0 else 2.0 * (c @ x)
 
-    f = make(hinge, N, data=C)
-    factors = np.where(C[:, 0] > 0.0, 1.0, 2.0)
+    f, factors = make(hinge, N, data=C), np.where(C[:, 0] > 0.0, 1.0, 2.0)
     require_equal(f, Linear(factors[:, None] * C), [RNG.normal(size=N) for _ in range(2)])
 
 
@@ -160,8 +155,7 @@ def test_without_its_library_the_extra_is_named(monkeypatch, library):
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_points_of_torch_stay_torchs(kind):
     torch = imported("torch")
-    dtype = getattr(torch, kind)
-    f = from_torch(quadratic, N, data=(P, C, R))
+    dtype, f = getattr(torch, kind), from_torch(quadratic, N, data=(P, C, R))
     x = torch.tensor(RNG.normal(size=N), dtype=dtype).requires_grad_(True)
     for found in (f.values(x), f.gradients(x), f.subgradient(x, torch.ones(len(f), dtype=dtype))):
         assert (found.dtype, found.requires_grad) == (dtype, False)

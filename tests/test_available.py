@@ -17,29 +17,16 @@ FLOWS = tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
 MANY = tw.sets.MultiFlow.from_edges(LINKS, [("SEA", "NYC", 2.0), ("SEA", "CHI", 1.0)])
 S = tw.sets
 SETS = (
-    FLOWS,
-    MANY,
-    *S.FlowPolytope.examples()[:3],
-    *S.MultiFlow.examples(),
-    *S.CapacitatedFlow.examples(),
-    *S.Simplex.examples(),
-    *S.SimplexProduct.examples(),
-    *S.CappedSimplex.examples()[:2],
-    *S.Box.examples(),
-    *S.Product.examples()[:2],
-    *S.Scaled.examples(),
-    *S.Shrunk.examples()[:1],
-    *S.Birkhoff.examples()[:2],
-    *S.Matching.examples()[:2],
-    *S.Permutahedron.examples()[:1],
-    *S.L1Ball.examples()[:1],
-    *S.L2Ball.examples()[:2],
-    *S.VertexHull.examples()[:2],
-    *S.BoundedPSD.examples()[:1],
-)
+    FLOWS, MANY, *S.FlowPolytope.examples()[:3], *S.MultiFlow.examples(),
+    *S.CapacitatedFlow.examples(), *S.Simplex.examples(), *S.SimplexProduct.examples(),
+    *S.CappedSimplex.examples()[:2], *S.Box.examples(), *S.Product.examples()[:2],
+    *S.Scaled.examples(), *S.Shrunk.examples()[:1], *S.Birkhoff.examples()[:2],
+    *S.Matching.examples()[:2], *S.Permutahedron.examples()[:1], *S.L1Ball.examples()[:1],
+    *S.L2Ball.examples()[:2], *S.VertexHull.examples()[:2], *S.BoundedPSD.examples()[:1],
+)  # fmt: skip
 
 
-def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
+def stream_on(K, rounds, seed):
     rng, n = np.random.default_rng(seed), int(np.prod(K.shape))
     costs = rng.standard_normal((rounds, *K.shape))
     rows = rng.standard_normal((rounds, n)).reshape(costs.shape)
@@ -47,7 +34,7 @@ def stream_on(K: S.ConvexSet, rounds: int, seed: int) -> tw.Stream:
     return tw.Stream(tw.functions.Linear(costs), tw.functions.Affine(rows, level + 0.05))
 
 
-def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
+def learners_on(K):
     advice = [tw.experts.Resolve(headroom=(0, 2), columns=True), "incumbent"]
     return [
         tw.Ensemble(K, experts=[tw.experts.Season(3, cells=2), *advice], max_move=0.3),
@@ -59,7 +46,7 @@ def learners_on(K: S.ConvexSet) -> list[tw.methods.base.Learner]:
     ]
 
 
-def is_infeasible(K: S.Polyhedral, out: list[int]) -> bool:
+def is_infeasible(K, out):
     """By a linear program: no member is 0 in all of these entries."""
     d, n = K.description(), int(np.prod(K.shape))
     lift = np.eye(n) if d.lift is None else np.asarray(d.lift @ np.eye(d.lift.shape[1]))

@@ -5,9 +5,7 @@ the bit.
 import os
 import threading
 import time
-from contextlib import AbstractContextManager, closing
-from pathlib import Path
-from typing import Any
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -23,13 +21,13 @@ from tidewolf.core.errors import AlreadyThere, BrokenFile, CheckpointError, Tide
 from tidewolf.storage import copies, session_store
 
 
-def seen(name: str, t: int) -> dict[str, Any]:
+def seen(name, t):
     """What round t of a session shows, the same on every machine."""
     phase = np.arange(3) + t * (1 + ord(name[0]) % 5)
     return {"costs": np.sin(phase), "capacities": 0.4 + 0.2 * np.cos(phase)}
 
 
-def inside(name: str, rounds: int) -> tw.Session[Any]:
+def inside(name, rounds):
     """The session that observed so many rounds."""
     session = tw.Session(tw.LyapunovDescent(tw.sets.Simplex(3)))
     for t in range(rounds):
@@ -37,11 +35,11 @@ def inside(name: str, rounds: int) -> tw.Session[Any]:
     return session
 
 
-def client(server: Any, name: str, **more: Any) -> tw.Client:
+def client(server, name, **more):
     return tw.Client(f"http://127.0.0.1:{server.port}", name, experiment=SIMPLEX, **more)
 
 
-def goes_on(session: tw.Client, name: str, rounds: int, more: int = 3) -> None:
+def goes_on(session, name, rounds, more=3):
     """It is where it should be, and decides what it would have."""
     assert session.rounds == rounds
     reference = inside(name, rounds)
@@ -51,7 +49,7 @@ def goes_on(session: tw.Client, name: str, rounds: int, more: int = 3) -> None:
             each.observe(**seen(name, t))
 
 
-def command(*words: object) -> int:
+def command(*words):
     return main([str(word) for word in words])
 
 
@@ -162,15 +160,15 @@ def test_refusals_are_one_sentence(served, tmp_path, capsys):
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 
 
-def store_at(where: str | Path) -> AbstractContextManager[session_store.SessionStore]:
+def store_at(where):
     return closing(session_store.SessionStore.open(where, commit_within=0.0))
 
 
-def opened(store: session_store.SessionStore, name: str) -> tw.Session[Any]:
+def opened(store, name):
     return tw.Session.open(store, LEARNER, name=name)
 
 
-def play(store: session_store.SessionStore, name: str, told: list[bool]) -> None:
+def play(store, name, told):
     """A session whose rounds were decided, and observed where that is told."""
     store.create(name, f"what {name} is", "{}").result()
     session = opened(store, name)
@@ -183,15 +181,14 @@ def play(store: session_store.SessionStore, name: str, told: list[bool]) -> None
     store.flushed(name).result()
 
 
-def tell(store: session_store.SessionStore, session: tw.Session[Any], t: int) -> None:
+def tell(store, session, t):
     session.observe(round=t, **seen("a", t))
     store.flushed("a").result()
 
 
-def everything(store: session_store.SessionStore, name: str) -> Any:
+def everything(store, name):
     """All that can be asked of a session."""
-    session = opened(store, name)
-    info = store.info(name)
+    session, info = opened(store, name), store.info(name)
     assert info is not None
     notes = store.rounds_of(name, 1, 10_000)
     seals = [session.learner.save(session.state), session.pending, session.round]
@@ -210,8 +207,7 @@ def test_a_copy_has_everything(tmp_path_factory, histories, at_once):
             for name, told in zip(names, histories, strict=True):
                 play(store, name, told)
             assert copies.backup(folder / "first", folder / "copy") == len(names)
-            before = [everything(store, name) for name in names]
-            audit = store.entries()
+            before, audit = [everything(store, name) for name in names], store.entries()
         assert copies.restore(folder / "copy", folder / "second") == len(names)
         with store_at(folder / "second") as store:
             assert [everything(store, name) for name in names] == before

@@ -4,7 +4,6 @@ regime, twins written plainly, learning.
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +25,10 @@ from tidewolf.learners.bandit_primal_dual import (
 )
 from tidewolf.sets import Box, L2Ball, Shrunk, Simplex
 
-FLAT_BOX = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0])
-ONES = dict.fromkeys(SIZES, 1.0)
+FLAT_BOX, ONES = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0]), dict.fromkeys(SIZES, 1.0)
 
 
-def played(learner: Any, stream: tw.Stream) -> np.ndarray:
+def played(learner, stream):
     """Every point played, one a row."""
     return np.concatenate([p.x for p in tw.play(learner, stream)])
 
@@ -122,8 +120,7 @@ def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner
     time.
     """
     stream, path = hostile(DIAMOND, 120, 1), tmp_path / "session"
-    whole = tw.run(learner, stream)
-    session, losses = tw.Session(learner), []
+    whole, session, losses = tw.run(learner, stream), tw.Session(learner), []
     for t in range(120):
         x, one = session.play(), stream[t : t + 1]
         assert session.play().tobytes() == x.tobytes()
@@ -163,7 +160,7 @@ def test_values_that_grow_without_measure_never_overflow(dtype):
 # --- twins written plainly ------------------------------------------------------------------------
 
 
-def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.ndarray]:
+def naive_practical(K, stream, T, seed):
     """`BanditPrimalDual(K, T)` one number at a time, but for the projection itself."""
     practical = BanditPrimalDual(K, T)
     b, (_, nu, theta, _) = practical.block_for(T), practical.steps(T)
@@ -173,7 +170,7 @@ def naive_practical(K: Any, stream: tw.Stream, T: int, seed: int) -> list[np.nda
     shrunk = Shrunk(K, 1 - mu / r)
     active, y, lam, points = tw.projection.ActiveSet.start(shrunk), K.center, 0.0, []
     oracle_budget, S, seen_f, seen_g = 0.0, 0.0, [], [0.0]
-    last: tuple[list[float], list[float]] = ([], [])
+    last = ([], [])
     for first in range(0, T, b):
         M_f, M_g = (max(seen_f) - min(seen_f)) / 2 if seen_f else 1.0, max(seen_g)
         d, fs, gs = np.zeros(K.shape), [], []
@@ -218,9 +215,7 @@ def test_the_practical_learner_is_what_its_file_says_written_plainly(K):
     np.testing.assert_allclose(ours, naive_practical(K, stream, T, 2), atol=1e-6)
 
 
-def naive_theorem(
-    K: Any, stream: tw.Stream, T: int, start: np.ndarray, G: float
-) -> list[np.ndarray]:
+def naive_theorem(K, stream, T, start, G):
     """Algorithm 5 as it is printed, errata applied, in the hurry of the test below."""
     n, r, R, b = K.dimension, K.inner_radius, K.radius, math.isqrt(T)
     mu, eta = math.sqrt(n * r) * T**-0.25, 20.0 * R / (math.sqrt(n) * G) * T**-0.75
@@ -256,8 +251,7 @@ def test_the_theorem_is_algorithm_5_written_plainly(K):
     learner = replace(
         theorem, eps=theorem.eps / 1000, eta=20.0 * theorem.eta, delta=theorem.delta / 1e4
     )
-    ours = played(learner, stream)
-    theirs = naive_theorem(K, stream, T, start, G)
+    ours, theirs = played(learner, stream), naive_theorem(K, stream, T, start, G)
     centers = ours - learner.mu * directions(K, 0, 0, T)
     assert np.ptp(centers, axis=0).max() > 0.1
     np.testing.assert_allclose(ours, theirs, atol=1e-9)

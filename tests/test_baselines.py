@@ -6,8 +6,6 @@ import copy
 import itertools
 import math
 import pickle
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +39,7 @@ def first(cases):
     ]
 
 
-def by_faces(points: np.ndarray, y: np.ndarray) -> np.ndarray:
+def by_faces(points, y):
     """The nearest point of a hull: the best projection on the affine hull of a subset that has
     nonnegative weights.
     """
@@ -56,7 +54,7 @@ def by_faces(points: np.ndarray, y: np.ndarray) -> np.ndarray:
     return nearest
 
 
-def program(K: sets.ConvexSet, y: np.ndarray) -> np.ndarray:
+def program(K, y):
     """The projection by the quadratic program, whether or not the set has its own."""
     return ExactProjection(K)._quadratic_program(y.reshape(-1)).reshape(K.shape)
 
@@ -129,21 +127,16 @@ def test_a_rival_that_has_played_can_be_copied_and_sent():
 
 DIAMOND = FlowPolytope.examples()[0]
 SWEPT = [
-    baselines.OnlineFrankWolfe,
-    baselines.ProjectedPrimalDual,
-    baselines.ProximalPenalty,
-    baselines.SinhaVaze,
-    baselines.WangWanZhang,
-]
+    baselines.OnlineFrankWolfe, baselines.ProjectedPrimalDual, baselines.ProximalPenalty,
+    baselines.SinhaVaze, baselines.WangWanZhang,
+]  # fmt: skip
 
 
-def actions(learner: Any, stream: tw.Stream) -> np.ndarray:
+def actions(learner, stream):
     return np.array([played.x for played in tw.play(learner, stream)])
 
 
-def slopes_at(
-    K: Any, stream: tw.Stream, t: int, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, float]:
+def slopes_at(K, stream, t, x):
     """grad f_t and grad g_t^+ within aff(K), and the breach."""
     losses, constraints = stream.losses[t : t + 1], stream.constraints[t : t + 1]
     breach = max(0.0, float(constraints.values(x)[0]))
@@ -151,9 +144,7 @@ def slopes_at(
     return K.tangent(grad_f), K.tangent(grad_g) if breach > 0 else 0.0 * grad_g, breach
 
 
-def naive_frank_wolfe(
-    K: Any, stream: tw.Stream, weights: Callable[[float, float, float], tuple[float, float]]
-) -> tuple[np.ndarray, float]:
+def naive_frank_wolfe(K, stream, weights):
     """Online Frank-Wolfe with a doubling guess, written plainly, and its regret bound; weights(G_f,
     G_g, violation so far).
     """
@@ -214,7 +205,7 @@ def test_frank_wolfe_rivals_make_one_call_a_round(kind):
     assert tw.run(kind(DIAMOND, horizon=50), still).oracle_calls == 0
 
 
-def naive_primal_dual(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+def naive_primal_dual(K, stream, caution):
     x, lam, G_f, G_g, T, R, played = K.center, 0.0, 0.0, 0.0, len(stream), K.radius, []
     eta, nu = 1 / math.sqrt(2 * T), caution / 10 / (2 * math.sqrt(T))
     theta = min(np.roots([1 / (4 * math.sqrt(T)), -0.5, eta])) / (caution / 10)
@@ -234,7 +225,7 @@ def test_the_primal_dual_rival_agrees_with_its_formulas_written_plainly(K, cauti
     np.testing.assert_allclose(ours, naive_primal_dual(K, stream, caution), atol=1e-6)
 
 
-def naive_proximal_penalty(K: Any, stream: tw.Stream, caution: float) -> np.ndarray:
+def naive_proximal_penalty(K, stream, caution):
     """One half-space a round: the step's multiplier by halving."""
     x, G_f, G_g, R, played = K.center, 0.0, 0.0, K.radius, []
     k = caution / 10 * math.sqrt(len(stream))

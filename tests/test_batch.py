@@ -121,8 +121,7 @@ def informed_stream(seed=0):
 
 
 def test_a_stream_says_what_is_known_before_each_round():
-    stream = informed_stream()
-    first = tw.RoundInfo(time="2026-03-01").time
+    stream, first = informed_stream(), tw.RoundInfo(time="2026-03-01").time
     for t in range(T):
         known = stream.info(t)
         assert (known.time, known.context) == (first + 3600.0 * t, t % 5)

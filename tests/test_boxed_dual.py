@@ -17,8 +17,7 @@ def solve(A, b, top, give, costs, soft, room, headrooms, state=None):
     m, n = A.shape
     wide = csc_array(np.hstack([A, np.eye(m)]))
     matrix = (wide.indptr.astype(np.int64), wide.indices.astype(np.int64), wide.data)
-    limits = np.where(np.isfinite(soft), soft / give, np.inf)
-    P = len(headrooms)
+    limits, P = np.where(np.isfinite(soft), soft / give, np.inf), len(headrooms)
     start = (np.arange(n, n + m), np.zeros((m, m)), -1) if state is None else state
     points, shifts, numbers = np.empty((P, n)), np.empty(P), np.empty(P + 1, dtype=np.int64)
     basis, inverse = np.empty_like(start[0]), np.empty_like(start[1])
@@ -50,8 +49,7 @@ def twin(A, b, c, top, give, soft):
 def programs(draw):
     """Small programs with every kind of degeneracy, and some whose rows share no variable."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    m, n = draw(st.integers(1, 5)), draw(st.integers(1, 9))
-    whole = draw(st.booleans())
+    m, n, whole = draw(st.integers(1, 5)), draw(st.integers(1, 9)), draw(st.booleans())
     A = rng.integers(-1, 2, (m, n)).astype(float) if whole else rng.standard_normal((m, n))
     if draw(st.booleans()):
         A = np.zeros((m, n))
@@ -93,8 +91,7 @@ def test_every_program_has_the_least_shift_and_the_least_cost_of_highs(program):
 
 def flow(seed, layers=6, width=4):
     """Unit flows through layers of nodes: equations, and rounds of costs and capacities."""
-    rng = np.random.default_rng(seed)
-    arcs = [(0, 1 + j) for j in range(width)]
+    rng, arcs = np.random.default_rng(seed), [(0, 1 + j) for j in range(width)]
     for k in range(layers - 1):
         arcs += [(1 + k * width + i, 1 + (k + 1) * width + j) for i in range(width)
                  for j in range(width)]  # fmt: skip

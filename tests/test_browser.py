@@ -14,8 +14,7 @@ from browsing import contrast, luminance
 from tidewolf import report
 
 browser, visit = browsing.browser, browsing.visit
-DATE = datetime(2026, 1, 2, tzinfo=UTC)
-HOSTILE = "<script>alert(1)</script>"
+DATE, HOSTILE = datetime(2026, 1, 2, tzinfo=UTC), "<script>alert(1)</script>"
 PAPER = 696
 """The width of A4 between its margins, in CSS pixels."""
 PAGES = ("routing", "backbone", "comparison")

@@ -20,7 +20,7 @@ LEARNERS = {
 }
 
 
-def stream(seed: int, rounds: int = 120, **more: object) -> tw.Stream:
+def stream(seed, rounds=120, **more):
     """Prices against latencies, with rounds that are free, or spend what nothing can save."""
     draw = np.random.default_rng(seed)
     latency = draw.uniform(0.5, 1.5, (rounds, 4)) + np.array([0.0, 0.5, 1.0, 1.5])
@@ -32,7 +32,7 @@ def stream(seed: int, rounds: int = 120, **more: object) -> tw.Stream:
     return tw.Stream(tw.functions.Linear(latency), capacities, budgets=spend, **more)
 
 
-def test_the_worst_window_is_the_largest_sum_of_neighbouring_rounds_of_a_period() -> None:
+def test_the_worst_window_is_the_largest_sum_of_neighbouring_rounds_of_a_period():
     draw = np.random.default_rng(0)
     for rounds, per in ((1, 1), (7, 3), (30, 30), (31, 8)):
         h, windows = draw.normal(size=rounds), np.arange(rounds) // per
@@ -48,7 +48,7 @@ def test_the_worst_window_is_the_largest_sum_of_neighbouring_rounds_of_a_period(
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_price_is_a_part_of_the_loss_and_comes_off_the_bound(name: str) -> None:
+def test_a_price_is_a_part_of_the_loss_and_comes_off_the_bound(name):
     """The run is that on f + lam h, with the lam of each round, and its bound less lam h."""
     given, learner = stream(1), LEARNERS[name]
     run = tw.run(learner, given, decisions=True)
@@ -69,7 +69,7 @@ def test_a_price_is_a_part_of_the_loss_and_comes_off_the_bound(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_bounds_hold_and_budgets_are_met(name: str) -> None:
+def test_bounds_hold_and_budgets_are_met(name):
     for seed in range(3):
         run = tw.run(LEARNERS[name], stream(seed, 240))
         assert run.certificate.holds
@@ -78,7 +78,7 @@ def test_bounds_hold_and_budgets_are_met(name: str) -> None:
         assert run.budgets["usd"].net <= 0.1 * 1.2 * 240
 
 
-def test_late_and_overridden_rounds_keep_the_bound() -> None:
+def test_late_and_overridden_rounds_keep_the_bound():
     arrives = np.minimum(np.arange(120) + np.random.default_rng(3).integers(0, 5, 120), 119)
     played = np.full((120, 4), np.nan)
     played[40] = 0.25
@@ -88,7 +88,7 @@ def test_late_and_overridden_rounds_keep_the_bound() -> None:
         assert run.budgets["usd"].multipliers.max() > 0.0
 
 
-def test_other_units_of_spend_change_no_decision() -> None:
+def test_other_units_of_spend_change_no_decision():
     given, h = stream(5), stream(5).budgets["usd"]
     cents = {"usd": tw.functions.Affine(100.0 * h.A, 100.0 * h.b)}
     other = tw.Stream(given.losses, given.constraints, budgets=cents)
@@ -96,7 +96,7 @@ def test_other_units_of_spend_change_no_decision() -> None:
     np.testing.assert_allclose(*(run.decisions.points for run in runs), atol=1e-8)
 
 
-def test_a_budget_spends_where_it_helps_most() -> None:
+def test_a_budget_spends_where_it_helps_most():
     """Against the same plan as a constraint of every round: less loss, nothing overspent."""
     given = stream(6, 600)
     strict = tw.Stream(given.losses, [given.constraints, given.budgets["usd"]])
@@ -105,7 +105,7 @@ def test_a_budget_spends_where_it_helps_most() -> None:
     assert run.budgets["usd"].net <= 0.03 * 1.2 * 600
 
 
-def test_sessions_observe_spend_and_resume(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_sessions_observe_spend_and_resume(tmp_path):  # type: ignore[no-untyped-def]
     given, budget = stream(7, 60), tw.Budget("usd", total=12.0, per=10)
     for experts in ([], [tw.experts.Resolve()]):
         learner = tw.Ensemble(K, experts=experts, budgets=[budget])
@@ -123,7 +123,7 @@ def test_sessions_observe_spend_and_resume(tmp_path) -> None:  # type: ignore[no
         session.close()
 
 
-def test_runs_are_saved_in_the_middle() -> None:
+def test_runs_are_saved_in_the_middle():
     learner, given = LEARNERS["ensemble"], stream(8)
     recording = Recording(learner, given)
     for done in recording.advance():
@@ -137,7 +137,7 @@ def test_runs_are_saved_in_the_middle() -> None:
     np.testing.assert_array_equal(again.multipliers[0], whole.budgets["usd"].multipliers)
 
 
-def test_a_plan_follows_the_clock() -> None:
+def test_a_plan_follows_the_clock():
     """A round of a minute plans a minute's share of a day, whatever the number of rounds."""
     session = tw.Session(tw.Ensemble(K, budgets=[tw.Budget("usd", total=1440.0, per="1d")]))
     for minute in (0, 1, 2, 4):
@@ -161,7 +161,7 @@ def test_a_plan_follows_the_clock() -> None:
         ),
     ],
 )
-def test_wrong_spend_is_refused_and_changes_nothing(spend: object, more: dict) -> None:  # type: ignore[type-arg]
+def test_wrong_spend_is_refused_and_changes_nothing(spend, more):  # type: ignore[type-arg]
     session = tw.Session(tw.Ensemble(K, budgets=[tw.Budget("usd", total=1.0, per=2)]))
     session.observe(costs=np.ones(4), spend={"usd": np.ones(4)})
     before = session.state
@@ -170,7 +170,7 @@ def test_wrong_spend_is_refused_and_changes_nothing(spend: object, more: dict) -
     assert session.state is before
 
 
-def test_wrong_budgets_are_refused() -> None:
+def test_wrong_budgets_are_refused():
     for settings in ({}, {"total": 1.0, "plan": [1.0]}, {"total": -1.0}, {"total": 1.0, "per": 0}):
         with pytest.raises(TidewolfError):
             tw.Budget("usd", **settings)
@@ -187,7 +187,7 @@ def test_wrong_budgets_are_refused() -> None:
     assert refused.value.setting == "loss_lipschitz"
 
 
-def test_plain_dual_ascent_meets_a_budget_too() -> None:
+def test_plain_dual_ascent_meets_a_budget_too():
     run = tw.run(tw.baselines.ProjectedPrimalDual(K, horizon=600), stream(9, 600))
     assert run.max_infeasibility < 1e-9
     assert run.budgets["usd"].net <= 0.1 * 1.2 * 600

@@ -2,8 +2,6 @@
 every kind of hull; that it is the step for maxima of coordinates is in test_proximal_bundle.py.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -33,12 +31,11 @@ SETS = {
 seeds = st.integers(0, 2**32 - 1)
 
 
-def random_task(K: Any, seed: int) -> PenaltyTask:
+def random_task(K, seed):
     """A step of any kind: y inside or on the border, capacities loose, tight, negative, tied, out
     of reach; any weights.
     """
-    rng = np.random.default_rng(seed)
-    c, R = np.asarray(K.center, dtype=float), K.radius
+    rng, c, R = np.random.default_rng(seed), np.asarray(K.center, dtype=float), K.radius
     way = np.asarray(K.tangent(rng.normal(size=K.shape)))
     y = c + R * rng.choice([0.0, 0.3, 0.9, 1.0]) * way / np.linalg.norm(way)
     d = np.asarray(K.tangent(rng.normal(size=K.shape))) * 10.0 ** rng.uniform(-3, 3)
@@ -59,14 +56,14 @@ def random_task(K: Any, seed: int) -> PenaltyTask:
     )
 
 
-def scale(task: PenaltyTask) -> float:
+def scale(task):
     """What h is made of at y and at the end of the ball."""
     R = task.K.radius
     sizes = task.delta * task.breach(task.y), float(np.linalg.norm(task.d)) * R
     return sum(sizes) + 1e-6 * task.alpha * R**2
 
 
-def members(task: PenaltyTask, x: np.ndarray, seed: int, count: int = 40) -> list[np.ndarray]:
+def members(task, x, seed, count=40):
     """Points of the ball and hull, near x and anywhere."""
     rng, R, points = np.random.default_rng(seed), task.K.radius, []
     for _ in range(count):
@@ -76,7 +73,7 @@ def members(task: PenaltyTask, x: np.ndarray, seed: int, count: int = 40) -> lis
     return points
 
 
-def h(task: PenaltyTask, x: np.ndarray) -> float:
+def h(task, x):
     return task.value(x, task.breach(x))
 
 

@@ -4,7 +4,7 @@ learners broken on purpose fail.
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -36,14 +36,14 @@ HUNDREDS = range(0, 2000, 100)
 NONVACUOUS = ("LyapunovDescent", "PrimalDual", "SinhaVaze")
 
 
-def made(name: str, K: Any, horizon: int, **more: Any) -> Any:
+def made(name, K, horizon, **more):
     """A learner with the slopes of the hostile streams, where it has such settings."""
     kind, given = EVERY[name], {**SLOPES, **SHARP.get(name, {}), **more}
     known = {key: given[key] for key in given if key in kind.__dataclass_fields__}
     return kind(K, horizon=horizon, **known)
 
 
-def stream(kind: str, K: Any, rounds: int, seed: int = 0) -> tw.Stream:
+def stream(kind, K, rounds, seed=0):
     return tw.problems.adversarial(rounds, seed, kind=kind, K=K, phase=max(1, rounds // 8)).stream
 
 
@@ -112,13 +112,13 @@ def test_no_bound_is_exceeded_in_hostile_runs(seeds):
 STEPPED = saddle.SaddleSums.stepped
 
 
-def uphill(self: Any, K: Any, x: Any, y: Any, *rest: Any) -> Any:
+def uphill(self, K, x, y, *rest):
     """The primal step with the wrong sign; prices as if it were right."""
     after, sums = STEPPED(self, K, x, y, *rest)
     return 2.0 * y - after, sums
 
 
-def undamped(self: Any, *step: Any) -> Any:
+def undamped(self, *step):
     """The dual step without its damping."""
     (y, sums), (block, steps, unit) = STEPPED(self, *step), step[4:7]
     size = unit.constraint * unit.length
@@ -136,30 +136,29 @@ def uncompiled(monkeypatch):
     monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)
 
 
-def unpulled(self: Any, K: Any, y: Any, tol: float, budget: float, shared: bool) -> Any:
+def unpulled(self, K, y, tol, budget, shared):
     """x and the distance of a projection that pulled y, and y as it was."""
     return NEAREST(self, K, y, tol, budget, shared)._replace(y=y)
 
 
-def overpulled(self: Any, K: Any, y: Any, tol: float, budget: float, shared: bool) -> Any:
+def overpulled(self, K, y, tol, budget, shared):
     """y pulled all the way to x."""
     found = NEAREST(self, K, y, tol, budget, shared)
     return found if found.y is y else found._replace(y=found.x, distance2=0.0)
 
 
-def flung(self: Any, K: Any, y: Any, tol: float, budget: float, shared: bool) -> Any:
+def flung(self, K, y, tol, budget, shared):
     """y farther from the center, and its true distance."""
-    found = NEAREST(self, K, y, tol, budget, shared)
-    far = y + 0.1 * (y - K.center)
+    found, far = NEAREST(self, K, y, tol, budget, shared), y + 0.1 * (y - K.center)
     return found._replace(y=far, distance2=float(((found.x - far) ** 2).sum()))
 
 
-def greedy(self: Any, K: Any, y: Any, tol: float, budget: float, shared: bool) -> Any:
+def greedy(self, K, y, tol, budget, shared):
     """More calls than the budget has."""
     return NEAREST(self, K, y, tol, budget + 1, shared)
 
 
-def failed(learner: Any, hostile: tw.Stream) -> set[str]:
+def failed(learner, hostile):
     """The names of the checks that fail."""
     found = tw.run(learner, hostile).certificate
     assert found.holds is found.summary()["holds"] is False
@@ -194,7 +193,7 @@ def test_a_wrong_projection_is_seen(kind, spoilt, seen, unseen, monkeypatch, unc
     assert not unseen & found
 
 
-def tempting(rounds: int, slope: float, turn: float) -> tw.Stream:
+def tempting(rounds, slope, turn):
     """On [-1, 1] the loss pays for breaking x <= -1 until it turns; constraints are flat, so that a
     multiplier must grow far to matter.
     """
@@ -268,8 +267,7 @@ PLAIN = Linear([[0.0, 1.0]] * 400)
 CURVED = Quadratic(  # so little that both experts keep half of the weight
     [0.01 * np.eye(2)] * 400, [[-0.7, 0.7]] * 400, np.zeros(400), exp_concavity=1e-3
 )
-OUT = tw.Stream(PLAIN, unavailable=[[0]] * 400)
-PART = {"step_scales": (1e-6, 1.0)}
+OUT, PART = tw.Stream(PLAIN, unavailable=[[0]] * 400), {"step_scales": (1e-6, 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -308,8 +306,7 @@ def test_an_oracle_that_may_err_decides_nothing_within_its_error(monkeypatch):
 
 
 def test_asking_for_the_certificate_costs_the_learner_no_call_and_no_second(monkeypatch):
-    asked = []
-    K, right = Box([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]), Box.answer
+    asked, K, right = [], Box([0.0, 0.0, 0.0, 0.0], [1.0, 1.0, 1.0, 1.0]), Box.answer
     monkeypatch.setattr(Box, "answer", lambda self, *given: asked.append(1) or right(self, *given))
     run = tw.run(tw.LyapunovDescent(K, horizon=60), stream("moving", K, 60))
     before, seconds = len(asked), run.seconds
@@ -345,10 +342,10 @@ class Bare(tw.LyapunovDescent):
 
     needs: ClassVar = tw.LyapunovDescent.needs
 
-    def last_projection(self, state: Any) -> None:
+    def last_projection(self, state):
         return None
 
-    def slopes(self, state: Any) -> None:
+    def slopes(self, state):
         return None
 
 

@@ -30,8 +30,7 @@ def drawn(draw, **size):
 
 
 def lines(*given, **more):
-    clock = Clock(len(given[0].values))
-    return drawn(partial(charts.draw_lines, lines=given, clock=clock, **more))
+    return drawn(partial(charts.draw_lines, lines=given, clock=Clock(len(given[0].values)), **more))
 
 
 # --- lines ----------------------------------------------------------------------------------------
@@ -68,17 +67,14 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(entries, parts))
     edges = np.concatenate([[0], np.cumsum(rng.integers(1, 4, parts))])
-    names = [f"n{i}" for i in range(entries)]
-    shown = ShownRun(RunStyle(hue=2), None, names, values, edges)
-    scale = float(np.abs(values).max())
-    axes = Figure().add_subplot()
+    shown = ShownRun(RunStyle(hue=2), None, [f"n{i}" for i in range(entries)], values, edges)
+    scale, axes = float(np.abs(values).max()), Figure().add_subplot()
     clock = Clock(int(edges[-1]))
     told = charts.draw_heat(axes, charts.PLAIN, shown=shown, scale=scale, clock=clock)
     found = np.zeros((entries, parts))
     for line in axes.get_lines():
         sign = -1.0 if line.get_color() == charts.PLAIN.negative else 1.0
-        points = np.array(line.get_data()).T.reshape(-1, 3, 2)
-        for (begin, row), (end, _), _ in points:
+        for (begin, row), (end, _), _ in np.array(line.get_data()).T.reshape(-1, 3, 2):
             at = slice(*np.searchsorted(edges, [begin, end]))
             assert (found[int(row), at] == 0).all()
             found[int(row), at] = sign * line.get_alpha()
@@ -177,8 +173,7 @@ def test_areas_are_means_and_add_up_to_all(seed, count, updates):
     assert (edges[0], edges[-1]) == (0, ends[-1])
     np.testing.assert_allclose(shares.sum(axis=0), 1.0)
     assert (shares >= -1e-12).all()
-    lengths = np.diff(edges)
-    np.testing.assert_allclose((shares * lengths).sum(axis=1) / ends[-1], means)
+    np.testing.assert_allclose((shares * np.diff(edges)).sum(axis=1) / ends[-1], means)
     each_round, p = np.repeat(weights, np.diff(ends, prepend=0), axis=0), parts // 2
     for k, style in enumerate(styles):
         if style.label.startswith("m"):  # the others are those of the least weight
@@ -193,7 +188,6 @@ def test_pages_notebooks_and_pictures_show_the_weights(mixed_run):
         assert "two <b>" not in each
         assert "two &lt;b&gt;</th>" in each
         assert "var(--line-5)" in each  # the others
-    panel = mixed_run.plot().axes[-1]
-    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    labels = [text.get_text() for text in mixed_run.plot().axes[-1].get_legend().get_texts()]
     assert (len(labels), labels[0].split(": ")[0]) == (HUES, "2 others")
     assert trust_of(replace(mixed_run, ends=mixed_run.ends[:0])) is None

@@ -23,7 +23,7 @@ class Box(NamedTuple):
     content: Any
 
 
-def there_and_back(content: Any, reference: Any = None) -> Any:
+def there_and_back(content, reference=None):
     data = checkpoint.dump(Box(content), settings="s", learner="Test")
     return checkpoint.load(
         data, settings="s", reference=np.zeros(1) if reference is None else reference
@@ -205,7 +205,7 @@ class State(NamedTuple):
     flag: bool
 
 
-def member(weight: float = 0.5, t: int = 2) -> Member:
+def member(weight=0.5, t=2):
     return Member(np.full(3, 1 / 3), weight, Clock(t))
 
 
@@ -217,13 +217,13 @@ class Older(NamedTuple):
     clock: Any
 
 
-def read_back(state: Any, kind: Any = State, begun: Any = BEGUN) -> Any:
+def read_back(state, kind=State, begun=BEGUN):
     data = checkpoint.dump(state, settings="s", learner="Test")
     fields = checkpoint.load(data, settings="s", reference=np.zeros(1)).fields
     return conforming(fields, kind, begun, K)
 
 
-def types_of(value: Any) -> Any:
+def types_of(value):
     return type(value), tuple(map(types_of, value)) if isinstance(value, tuple) else ()
 
 
@@ -269,8 +269,7 @@ class Holder(NamedTuple):
 
 
 def test_a_part_that_says_itself_what_it_remembers_is_read_as_it_began():
-    begun = Holder((Clock(0), member(t=0)))
-    later = Holder((Clock(7, 3), member()))
+    begun, later = Holder((Clock(0), member(t=0))), Holder((Clock(7, 3), member()))
     assert types_of(read_back(later, Holder, begun)) == types_of(later)
     with pytest.raises(ValueError, match="parts"):
         read_back(later, Holder, Holder((None, None)))

@@ -5,10 +5,8 @@ is lost on the way; what is refused is refused alike.
 import socketserver
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
 
 import httpx
 import numpy as np
@@ -36,17 +34,17 @@ def url(servers, tmp_path_factory):
     server.kill()
 
 
-def fresh(url: str, experiment: Any = SIMPLEX, **more: Any) -> tw.Client:
+def fresh(url, experiment=SIMPLEX, **more):
     """A client of a session that nobody has used."""
     return tw.Client(url, unused(), experiment=experiment, **more)
 
 
-def asked_once(url: str, **more: Any) -> None:
+def asked_once(url, **more):
     with tw.Client(url, "nobody", **more) as client:
         client.play()
 
 
-def inside(K: Any) -> tw.Session[Any]:
+def inside(K):
     return tw.Session(tw.LyapunovDescent(K))
 
 
@@ -61,7 +59,7 @@ STEPS = st.sampled_from(
 @given(st.sampled_from(SETS), st.lists(STEPS, min_size=3, max_size=14), st.integers(0, 2**32 - 1))
 def test_a_client_decides_as_a_session_does(url, what, steps, seed):
     (experiment, K), rng = what, np.random.default_rng(seed)
-    told: list[dict[str, Any]] = []
+    told = []
     with fresh(url, experiment) as client:
         session = inside(K)
         for step in steps:
@@ -74,7 +72,7 @@ def test_a_client_decides_as_a_session_does(url, what, steps, seed):
         assert _done(client, "play", {}) == _done(session, "play", {})
 
 
-def _asked(step: str, session: Any, numbers: Any, told: Any, rng: Any) -> tuple[str, Any]:
+def _asked(step, session, numbers, told, rng):
     """What both are asked."""
     if step in ("play", "ahead"):
         return "play", {} if step == "play" else {"round": session.round + int(rng.integers(3))}
@@ -93,7 +91,7 @@ def _asked(step: str, session: Any, numbers: Any, told: Any, rng: Any) -> tuple[
     return "observe", {"round": session.round, **numbers} if step == "again" else numbers
 
 
-def _done(session: Any, method: str, given: Any) -> Any:
+def _done(session, method, given):
     try:
         found = getattr(session, method)(**given)
     except errors.TidewolfError as error:
@@ -102,8 +100,7 @@ def _done(session: Any, method: str, given: Any) -> Any:
 
 
 def test_what_is_known_before_a_round_goes_along(url):
-    K = tw.sets.Simplex(3)
-    told = {"name": "Ensemble", "experts": ["mine"]}
+    K, told = tw.sets.Simplex(3), {"name": "Ensemble", "experts": ["mine"]}
     session = tw.Session(tw.Ensemble(K, experts=["mine"]))
     with fresh(url, {"set": SIMPLEX["set"], "learners": [told]}) as client:
         for t in range(4):
@@ -136,14 +133,14 @@ def test_points_are_read_only_and_of_the_shape_of_the_set(url):
 
 
 @contextmanager
-def between(fate: Callable[[], str]) -> Iterator[None]:
+def between(fate):
     """What stands between clients and services: every request passes, is `lost` before it arrives,
     its answer is `unheard`, it is told to come back `later`, or that the session is held
     `elsewhere`.
     """
     right = httpx.Client.request
 
-    def request(client: httpx.Client, *asked: Any, **given: Any) -> httpx.Response:
+    def request(client, *asked, **given):
         way = fate()
         if way == "later":
             problem = {"title": "Overloaded", "detail": "Later."}
@@ -164,7 +161,7 @@ def between(fate: Callable[[], str]) -> Iterator[None]:
 @pytest.fixture
 def at_once(monkeypatch):
     """Nobody waits; the pauses that would have been."""
-    pauses: list[float] = []
+    pauses = []
     monkeypatch.setattr("tidewolf.client.time.sleep", pauses.append)
     return pauses
 
@@ -284,7 +281,7 @@ def test_bad_arguments_are_refused_before_anybody_is_asked(name, values):
 
 
 def test_what_is_no_json_is_refused_in_a_sentence():
-    loop: list[Any] = []
+    loop = []
     loop.append(loop)
     for error, value in (
         (errors.NotFinite, float("inf")),

@@ -15,7 +15,7 @@ sizes = st.one_of(
 )
 
 
-def entries(rng, n: int) -> np.ndarray:
+def entries(rng, n):
     """Ties, zeros, far and near ones."""
     kinds = (rng.integers(-1, 2, n), rng.standard_normal(n), 1e8 * rng.standard_normal(n))
     return np.choose(rng.integers(0, 3, n), kinds).astype(float)
@@ -25,8 +25,7 @@ def entries(rng, n: int) -> np.ndarray:
 @settings(max_examples=60)
 def test_projections_are_those_of_each_group(sizes, seed):
     rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
-    y, slow = entries(rng, bounds[-1]), np.empty(bounds[-1])
-    x = np.empty(bounds[-1])
+    y, slow, x = entries(rng, bounds[-1]), np.empty(bounds[-1]), np.empty(bounds[-1])
     C.onto_small_simplices(y, bounds[:-1].copy(), max(sizes), x)
     onto_simplices(y, bounds, slow)
     np.testing.assert_allclose(x, slow, atol=1e-15)

@@ -41,8 +41,7 @@ def point(regret, violation):
 
 
 points = st.builds(point, st.floats(-10.0, 10.0), st.one_of(st.just(0.0), st.floats(1e-6, 10.0)))
-frontiers = st.lists(points, min_size=1, max_size=6)
-scales = st.floats(0.01, 100.0)
+frontiers, scales = st.lists(points, min_size=1, max_size=6), st.floats(0.01, 100.0)
 
 
 @given(frontiers, scales)
@@ -259,8 +258,7 @@ def test_a_seed_that_changes_nothing_is_not_played_again():
 
 
 def test_progress_tells_which_run_is_under_way():
-    told = []
-    learners = [LyapunovDescent, SinhaVaze]
+    told, learners = [], [LyapunovDescent, SinhaVaze]
     tw.compare(learners, adversarial(30), progress=lambda *news: told.append(news))
     ends = [
         (step.entry.learner, step.number, step.runs)
@@ -313,8 +311,7 @@ def test_files_of_others_are_refused(tmp_path):
 
 
 def test_pandas_has_a_row_for_each_run(compared):
-    pandas = pytest.importorskip("pandas")
-    frame = compared.to_pandas()
+    pandas, frame = pytest.importorskip("pandas"), compared.to_pandas()
     assert isinstance(frame, pandas.DataFrame)
     assert list(frame["violation"]) == [e.violation for e in compared.entries]
     assert list(frame["regret_upper"]) == [e.regret[1] for e in compared.entries]

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +23,7 @@ import tidewolf as tw
 from serving import call
 
 HERE = Path(__file__).parent
-RECIPE = HERE.parent / "deploy" / "Containerfile"
-TOKEN = "t0ken-of-the-controller"
+RECIPE, TOKEN = HERE.parent / "deploy" / "Containerfile", "t0ken-of-the-controller"
 LISBON = {
     "set": {"kind": "Simplex", "n": 3},
     "rounds": 100,
@@ -47,7 +45,7 @@ class Recipe(NamedTuple):
     steps: list[tuple[str, str]]
 
 
-def recipe() -> Recipe:
+def recipe():
     text = re.sub(r"\\\n\s*", "", re.sub(r"(?m)^\s*#.*\n", "", RECIPE.read_text(encoding="utf-8")))
     steps = [tuple(line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
     steps = steps[max(i for i, (kind, _) in enumerate(steps) if kind == "FROM") :]
@@ -64,7 +62,7 @@ def recipe() -> Recipe:
     )
 
 
-def namespaces_work() -> bool:
+def namespaces_work():
     """Whether this process may make a root of its own."""
     probe = "import contained; contained.required(contained.libc.unshare(contained.NEW_MOUNTS))"
     return os.geteuid() == 0 and not subprocess.call(
@@ -75,7 +73,7 @@ def namespaces_work() -> bool:
 class Place:
     """Where the recipe's commands are run: a volume, the tokens, and a way to start processes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder):
         self.said, self.folder = recipe(), folder
         (self.data_path,) = self.said.volumes
         self.volume, self.tokens = folder / "volume", folder / "tokens"
@@ -89,7 +87,7 @@ class Place:
             os.chown(path, *self.said.user)
         (folder / "root").mkdir()
 
-    def start(self, command: list[str], **settings) -> subprocess.Popen[str]:
+    def start(self, command, **settings):
         env = {**self.said.env, "PYTHONPATH": str(Path(tw.__file__).parents[1])}
         program = [sys.executable] if command[0] == "python" else [sys.executable, "-m", command[0]]
         command = [*program, *command[1:]]
@@ -99,21 +97,18 @@ class Place:
             [sys.executable, str(HERE / "contained.py"), json.dumps(given)], **piped
         )
 
-    def _given(self, env: Mapping[str, str], command: list[str]) -> dict[str, object]:
+    def _given(self, env, command):
         system = [f"/{name}" for name in ("usr", "bin", "sbin", "lib", "lib32", "lib64", "etc")]
         python = [sys.base_prefix, sys.prefix, env["PYTHONPATH"]]
         return {
             "root": str(self.folder / "root"),
             "shown": [path for path in (*system, *python) if os.path.lexists(path)],
             "secrets": {self.secret: str(self.tokens)},
-            "volumes": {self.data_path: str(self.volume)},
-            "user": self.said.user,
-            "folder": self.said.folder,
-            "env": env,
-            "command": command,
-        }
+            "volumes": {self.data_path: str(self.volume)}, "user": self.said.user,
+            "folder": self.said.folder, "env": env, "command": command,
+        }  # fmt: skip
 
-    def ran(self, command: list[str]) -> str:
+    def ran(self, command):
         """What a command says that must do well."""
         process = self.start(command)
         out, err = process.communicate(timeout=SECONDS)
@@ -124,7 +119,7 @@ class Place:
 class Server:
     """The recipe's command, on loopback and any free port."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place):
         command = [{"0.0.0.0": "127.0.0.1"}.get(each, each) for each in place.said.command]
         self.errors = place.folder / "stderr"
         with self.errors.open("a") as errors:
@@ -135,13 +130,13 @@ class Server:
             pytest.fail(self.errors.read_text())
         self.address = line.split()[-1]
 
-    def ask(self, method: str, path: str, body: object = None) -> dict:
+    def ask(self, method, path, body=None):
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
         answer = call(self.address, method, path, body, headers)
         assert answer.status < 400, answer.raw
         return answer.body
 
-    def end(self, how: int) -> int:
+    def end(self, how):
         self.process.send_signal(how)
         code = self.process.wait(timeout=SECONDS)
         self.process.stdout.close()

@@ -98,8 +98,7 @@ def test_every_cell_has_the_same_share_of_the_rounds_of_whole_periods(period, ce
 
 
 def test_a_season_by_the_clock_does_not_count_rounds():
-    season = tw.experts.Season("1d", 4)
-    noon = datetime.datetime(2026, 3, 1, 12)
+    season, noon = tw.experts.Season("1d", 4), datetime.datetime(2026, 3, 1, 12)
     for t in (0, 1, 977):
         assert at(season, noon)[2] == season.features(tw.RoundInfo(time=noon), t)[1][0] == 1.0
     for stamp in ("2026-07-01T12:00", "1969-12-31T12:00", np.datetime64("2026-03-01T12:00")):

@@ -15,17 +15,15 @@ import tidewolf as tw
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.feedback import Arrival, FullInformation
-from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import Adviser, Proposals, skipping
 from tidewolf.sets import Simplex
 
-K = Simplex(3)
-COSTS = np.random.default_rng(0).random((12, 3))
+K, COSTS = Simplex(3), np.random.default_rng(0).random((12, 3))
 CAPACITIES = np.random.default_rng(1).uniform(0.3, 0.8, (12, 3))
 GATE = threading.Event()
 """Shut: nobody who waits for it gets through."""
-CALLS: dict[str, int] = {}
+CALLS = {}
 LONG = 3.0
 """Seconds: far beyond all deadlines here, also on a machine with much to do."""
 
@@ -49,18 +47,16 @@ class Policy(Adviser):
     """oracle calls that it reports"""
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self):
         return (self.name,)
 
-    def start(self, K: Any) -> Rounds:
+    def start(self, K):
         return Rounds()
 
-    def observe(self, K: Any, state: Rounds, seen: Any, x: Array) -> Rounds:
+    def observe(self, K, state, seen, x):
         return Rounds(state.seen + 1)
 
-    def propose(
-        self, K: Any, state: Rounds, known: Any, t: int, budget: int, vertices: Any
-    ) -> Proposals:
+    def propose(self, K, state, known, t, budget, vertices):
         CALLS[self.name] = CALLS.get(self.name, 0) + 1
         if threading.current_thread() is not threading.main_thread():
             time.sleep(self.seconds)
@@ -79,11 +75,11 @@ class Odd(Policy):
 
     answer: Any = None
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer):
         super().__init__("odd")
         object.__setattr__(self, "answer", answer)
 
-    def propose(self, K: Any, state: Rounds, *_: Any) -> Any:
+    def propose(self, K, state, *_):
         return self.answer if state.seen else Proposals((np.eye(3)[0],), state)
 
 
@@ -95,7 +91,7 @@ def _free_who_hangs():
     GATE.set()
 
 
-def stepped(learner: tw.Ensemble, rounds: int) -> Any:
+def stepped(learner, rounds):
     state = learner.start()
     for t in range(rounds):
         seen = FullInformation(
@@ -105,7 +101,7 @@ def stepped(learner: tw.Ensemble, rounds: int) -> Any:
     return state
 
 
-def unsettled(learner: tw.Ensemble, rounds: int) -> Any:
+def unsettled(learner, rounds):
     loss = tw.functions.Linear.one(COSTS[rounds])
     limit = tw.functions.Capacity.one(CAPACITIES[rounds])
     state = stepped(learner, rounds)
@@ -126,7 +122,7 @@ def test_learning_and_settling_are_an_update_to_the_bit():
     assert learner.save(learner.committed(passed)) == learner.save(decided)
 
 
-def hear(learner: tw.Ensemble, pool: Advisers, state: Any, seconds: float) -> Any:
+def hear(learner, pool, state, seconds):
     began = time.monotonic()
     heard = pool.hear(lambda: learner.committed(state), began + seconds)
     assert time.monotonic() - began < LONG
@@ -168,11 +164,11 @@ def test_an_adviser_that_is_asked_again_has_until_the_deadline():
 # --- sessions -------------------------------------------------------------------------------------
 
 
-def observed(session: tw.Session[Any], t: int, **how: Any) -> None:
+def observed(session, t, **how):
     session.observe(costs=COSTS[t], capacities=CAPACITIES[t], **how)
 
 
-def saved(session: tw.Session[Any]) -> bytes:
+def saved(session):
     return session.learner.save(session.state)
 
 
@@ -182,16 +178,14 @@ def test_a_decision_never_waits_beyond_its_deadline(name, waits):
     slow = Policy("slow", waits=waits, **{name: True})
     session = tw.Session(tw.Ensemble(K, experts=[slow, Policy("quick")]))
     for t in range(4):
-        began = time.monotonic()
-        x = session.play(time=float(t), deadline=0.05)
+        began, x = time.monotonic(), session.play(time=float(t), deadline=0.05)
         assert time.monotonic() - began < LONG
         assert K.infeasibility(x) <= 1e-9
         assert np.array_equal(session.play(time=float(t), deadline=0.05), x)
         assert np.array_equal(session.play(), x)
         observed(session, t)
     session.play(time=4.0, deadline=0.05)
-    skipped = {part.name for part in session.explain().experts if not part.present}
-    assert "slow" in skipped
+    assert "slow" in {part.name for part in session.explain().experts if not part.present}
     assert any("slow" in note for note in session.notes)
 
 
@@ -215,8 +209,7 @@ def test_who_slept_sleeps_again_when_the_file_is_opened(tmp_path, every):
         for t in range(5):
             session.play(deadline=0.05)
             observed(session, t)
-        x = session.play(deadline=0.05)
-        bits = saved(session)
+        x, bits = session.play(deadline=0.05), saved(session)
         session._journal._backend.close()  # as a kill leaves it
     CALLS.clear()
     with tw.Session.open(path, learner) as again:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -25,10 +25,9 @@ from tidewolf.methods.steps.adagrad import (
 )
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
-seeds = st.integers(0, 2**32)
-scales = st.sampled_from([0.03, 0.3, 1.0, 2.0])
+seeds, scales = st.integers(0, 2**32), st.sampled_from([0.03, 0.3, 1.0, 2.0])
 LINKS = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
-SETS: dict[str, Any] = {
+SETS = {
     "flows": MultiFlow.from_edges(LINKS, [("s", "t", 5.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
     "simplices": Product(Simplex(3, total=20.0), Simplex(1), Simplex(4)),
     "shares": SimplexProduct([3, 1, 2]),
@@ -39,7 +38,7 @@ CASES_OF_CALLS = (layered(4, 5), 4.0), (Simplex(40), 2.0)
 every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
 
 
-def some_factors(rng: np.random.Generator) -> tuple[Factors, int]:
+def some_factors(rng):
     """Sizes and radii of all orders, single points among them."""
     sizes = rng.integers(1, 4, size=rng.integers(1, 6))
     radii = 10.0 ** rng.uniform(-3, 3, size=len(sizes)) * (rng.random(len(sizes)) < 0.9)
@@ -47,9 +46,9 @@ def some_factors(rng: np.random.Generator) -> tuple[Factors, int]:
     return Factors(np.cumsum([0, *sizes[:-1]]), radii, diameters), int(sizes.sum())
 
 
-def sparse_gradient(rng: np.random.Generator, n: int) -> np.ndarray:
+def sparse_gradient(rng, n):
     """Often 0 in whole factors."""
-    g: np.ndarray = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
+    g = rng.standard_normal(n) * 10.0 ** rng.uniform(-2, 2)
     return g * (rng.random(n) < 0.6)
 
 
@@ -108,7 +107,7 @@ class Step(NamedTuple):
     moved: list[np.ndarray]
 
 
-def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
+def a_step(rng, keep, owed):
     factors, n = some_factors(rng)
     factors = factors._replace(diameters=np.maximum(factors.diameters, 0.5))
     factors = factors._replace(radii=factors.diameters)
@@ -120,12 +119,10 @@ def a_step(rng: np.random.Generator, keep: float, owed: float) -> Step:
         sums = DescentSums.start(factors)
         if rng.random() < 0.5:
             first = rng.random(n)
-            norms2 = squares(first, factors)
-            sums = descend(x, first, norms2, sums, factors.radii, factors).sums
+            sums = descend(x, first, squares(first, factors), sums, factors.radii, factors).sums
         parts.append(Part(rng.standard_normal(n), float(share), sums, factors.diameters))
         g, D = share * grad.g, factors.diameters
-        step = descend(x, g, squares(g, factors), sums, D, factors)
-        etas.append(spread(step.etas, a, factors))
+        etas.append(spread(descend(x, g, squares(g, factors), sums, D, factors).etas, a, factors))
     stepped = descend_together(parts, grad, 1.0, keep, factors)
     return Step(parts, grad, a, etas, [y for y, _ in stepped])
 
@@ -150,8 +147,7 @@ def test_nobody_who_keeps_the_limit_ends_up_farther_than_a_plain_step_may_leave_
         z = [3.0 * rng.standard_normal(len(x)) for _ in parts]
         mixed = sum(share * point for share, point in zip(shares, z, strict=True))
         broken = max(0.0, owed + float(P @ (mixed - x)))
-        z = [point - broken / float(P @ P) * P for point in z]
-        left, right = 0.0, 0.0
+        z, left, right = [point - broken / float(P @ P) * P for point in z], 0.0, 0.0
         for part, eta, after, point in zip(parts, etas, moved, z, strict=True):
             free = eta > 0.0
             weight = np.where(free, 1.0 / np.where(free, eta, 1.0), 0.0)
@@ -195,8 +191,7 @@ def test_what_is_given_back_in_full_ends_on_the_limit(seed, owed):
 def test_units_of_gradients_change_nothing(seed, unit):
     rng = np.random.default_rng(seed)
     factors, n = some_factors(rng)
-    first, g = sparse_gradient(rng, n), sparse_gradient(rng, n)
-    y = np.zeros(n)
+    first, g, y = sparse_gradient(rng, n), sparse_gradient(rng, n), np.zeros(n)
     D = reaches(factors, y, y)
     sums = descend(y, first, squares(first, factors), DescentSums.start(factors), D, factors).sums
     here = descend(y, g, squares(g, factors), sums, D, factors)
@@ -208,7 +203,7 @@ def test_units_of_gradients_change_nothing(seed, unit):
 # --- the learner ----------------------------------------------------------------------------------
 
 
-def a_stream(K: Any, rounds: int, seed: int = 0, noise: float = 1.0) -> tw.Stream:
+def a_stream(K, rounds, seed=0, noise=1.0):
     rng, n = np.random.default_rng(seed), K.shape[0]
     losses = rng.standard_normal(n) + noise * rng.standard_normal((rounds, n))
     row = np.abs(rng.standard_normal(n))
@@ -228,13 +223,11 @@ def test_small_factors_learn_as_fast_as_large_ones():
     costs = np.tile([0.0, 0.5, 1.0], 3) + 0.2 * rng.standard_normal((rounds, 9))
     never = tw.functions.Affine(np.zeros((rounds, 9)), np.ones(rounds))
     run = tw.run(LyapunovDescent(K), tw.Stream(tw.functions.Linear(costs), never))
-    x = run.learner.act(run.final_state)
-    np.testing.assert_allclose(x[::3] / totals, 1.0, atol=0.05)
+    np.testing.assert_allclose(run.learner.act(run.final_state)[::3] / totals, 1.0, atol=0.05)
 
 
 def test_scales_and_starting_points_are_settings():
-    K = Product(Simplex(3), Simplex(2))
-    x0 = np.array([1.0, 0.0, 0.0, 0.5, 0.5])
+    K, x0 = Product(Simplex(3), Simplex(2)), np.array([1.0, 0.0, 0.0, 0.5, 0.5])
     learner = LyapunovDescent(K, step_scale=0.3, start_at=x0)
     np.testing.assert_array_equal(learner.act(learner.start()), x0)
     plain = LyapunovDescent(Simplex(3), start_at=[0.0, 1.0, 0.0])

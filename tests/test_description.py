@@ -237,8 +237,7 @@ def rows_for(reader):
     commodities = [] if network is None else [each.name for each in network.demands]
 
     def numbers(names):
-        plain = st.floats(0.0, 8.0)
-        n = len(names)
+        plain, n = st.floats(0.0, 8.0), len(names)
         return st.one_of(
             st.lists(plain, min_size=n, max_size=n),
             st.permutations(names).flatmap(
@@ -265,8 +264,7 @@ def rows_for(reader):
 
 def by_tables(reader, row):
     """The functions of tables of one row, as experiments read them."""
-    coordinates, network = reader._coordinates, reader.network
-    tables = {}
+    coordinates, network, tables = reader._coordinates, reader.network, {}
     for name, value in row.items():
         order = reader.names if network is None else map(str, range(len(network.links)))
         if name == "budgets":

@@ -3,7 +3,6 @@ kept while a block is open.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,12 +27,11 @@ HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 FIELDS = Tally._fields
 
 
-def opposed(K: Any, rounds: int, seed: int, turns: int = 4) -> tw.Stream:
+def opposed(K, rounds, seed, turns=4):
     """Losses that turn round and limits that oppose them; what keeps the limits of one turn breaks
     those of the next.
     """
-    rng = np.random.default_rng(seed)
-    phase = np.arange(rounds) * turns // rounds
+    rng, phase = np.random.default_rng(seed), np.arange(rounds) * turns // rounds
     stars = np.array(
         [0.5 * K.center + 0.5 * K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)]
     )[phase]
@@ -58,8 +56,7 @@ def test_regret_and_violation_of_every_interval_are_below_their_bounds(options, 
     K, T = (Simplex(4), Box(-np.ones(3), np.ones(3)), CappedSimplex(5, 0.5), DIAMOND)[seed % 4], 36
     stream = opposed(K, T, seed)
     learner = DriftPlusPenalty(K, **{"horizon": T, **options})
-    run = tw.run(learner, stream)
-    looked_at = 0
+    run, looked_at = tw.run(learner, stream), 0
     for start in range(0, T, 3):
         for stop in range(start + 1, T + 1, 4):
             best = tw.best_in_hindsight(K, stream, start, stop)
@@ -112,7 +109,7 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
     """Three stretches, slopes that grow, steps from rough to exact: what each block costs, and what
     a factor that grows costs.
     """
-    answers: list[Any] = []
+    answers = []
 
     def seen(task, accuracy, budget):
         found = solve_penalty(task, accuracy, looks)
@@ -186,7 +183,7 @@ def test_factors_that_grow_cost_their_growth_and_those_that_fall_nothing():
         weight, hold = now
 
 
-def _breached_slopes(played: list[Any], stream: tw.Stream) -> list[np.ndarray[Any, Any]]:
+def _breached_slopes(played, stream):
     """Gradients of the limits that were broken, at the points played."""
     slopes, t = [], 0
     for p in played:
@@ -196,11 +193,11 @@ def _breached_slopes(played: list[Any], stream: tw.Stream) -> list[np.ndarray[An
     return slopes
 
 
-def _cone(t: int, x: Any) -> float:
+def _cone(t, x):
     return float(np.linalg.norm(x - 0.25) - 0.1 - 0.001 * t)
 
 
-def _cone_slope(t: int, x: Any) -> Any:
+def _cone_slope(t, x):
     away = x - 0.25
     size = np.linalg.norm(away)
     return away / size if size > 0 else 0.0 * away
@@ -329,8 +326,7 @@ def test_the_settings_are_the_theorems():
 def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
     """The same point as with rows that differ by 1e-12, of which each round has its own."""
     K, T, rng = Simplex(5), 60, np.random.default_rng(0)
-    which = rng.integers(3, size=T)
-    A = rng.standard_normal((3, pieces, 5))[which]
+    A = rng.standard_normal((3, pieces, 5))[rng.integers(3, size=T)]
     b = np.tile(A.mean(axis=2).min(axis=0) - 0.05, (T, 1))
     losses, looked = Linear(rng.standard_normal((T, 5))), []
     gradients = MaxAffine.gradients
@@ -343,8 +339,7 @@ def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
     learner, ends, sizes = DriftPlusPenalty(K, horizon=2 * T, block=T), [], []
     for own in (0.0, 1e-12):
         near = MaxAffine(A * (1.0 + own * rng.standard_normal(A.shape)), b)
-        run = tw.run(learner, tw.Stream(losses, near))
-        ends.append(learner.act(run.final_state))
+        ends.append(learner.act(tw.run(learner, tw.Stream(losses, near)).final_state))
         sizes.append(min(looked))  # other looks are at all rounds
         looked.clear()
     assert sizes == [3, T]

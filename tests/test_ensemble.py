@@ -19,8 +19,7 @@ from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most
 from tidewolf.methods.steps import lyapunov, saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Product, Simplex, SimplexProduct
 
-seeds = st.integers(0, 2**32)
-DIAMOND = FlowPolytope.examples()[0]
+seeds, DIAMOND = st.integers(0, 2**32), FlowPolytope.examples()[0]
 PLAIN = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), L2Ball(3)]
 PRODUCTS = [
     Box([-1.0, 0.0], [1.0, 3.0]),
@@ -34,8 +33,7 @@ def with_knowledge(stream, K, seed, names=("a",)):
     """The same rounds with a time, a category that is sometimes unknown, and advice that is
     sometimes absent or outside.
     """
-    rng, T = np.random.default_rng([seed, 1]), len(stream)
-    advice = {}
+    rng, T, advice = np.random.default_rng([seed, 1]), len(stream), {}
     for name in names:
         points = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(T)])
         odd = rng.choice([1.0, 1.0, 1.0, 1.2, np.nan], T)
@@ -129,8 +127,7 @@ def test_by_values_its_sums_are_those_of_the_file(seed, limits):
 @given(seed=seeds)
 @settings(max_examples=6)
 def test_wealth_is_at_least_that_of_the_best_member_over_their_number(seed):
-    K, T = Simplex(3), 60
-    rng = np.random.default_rng(seed)
+    K, T, rng = Simplex(3), 60, np.random.default_rng(seed)
     turns = np.where(np.arange(T) % 2, 1.0, -1.0)[:, None] * 0.1 * rng.standard_normal(3)
     stream = tw.Stream(LogWealth(np.exp(turns + 0.02 * rng.standard_normal((T, 3)))))
     learner = tw.Ensemble(K)
@@ -182,8 +179,7 @@ def test_no_total_exceeds_its_measured_bound(number, seed, K, kind):
 @given(seed=seeds, K=st.sampled_from([Simplex(3), DIAMOND, SimplexProduct([2, 2])]))
 @settings(max_examples=5)
 def test_no_total_exceeds_its_bound_against_policies(seed, K):
-    stream = hostile("switching", K, 48, seed)
-    context = tw.experts.Season(6, cells=3)
+    stream, context = hostile("switching", K, 48, seed), tw.experts.Season(6, cells=3)
     learner = tw.Ensemble(K, experts=[context], caution=3.0)
     run = tw.run(learner, stream)
     best, bound = tw.best_in_hindsight(K, stream, context=context), learner.policy_bound(run)
@@ -241,8 +237,7 @@ def test_a_promise_is_the_formula_of_its_file():
     )
     R, D, Lam = K.radius, K.diameter, math.log(6)
     e = 0.01 * R / math.sqrt(T)
-    far = min(2 * R, D + e)
-    c = math.sqrt(Lam) + (4 / 3 * Lam + 2) / math.sqrt(T)
+    far, c = min(2 * R, D + e), math.sqrt(Lam) + (4 / 3 * Lam + 2) / math.sqrt(T)
     c += (far**2 / D**2 + far / D) / math.sqrt(2) + e * math.sqrt(T) / D
     share = 0.5 * c / 2
     regret = 2.0 * D * math.sqrt(T) * (c + 2 * share * caution)
@@ -270,8 +265,7 @@ def test_names_are_told_apart():
 
 
 def test_what_it_needs_and_reads_is_what_its_members_need():
-    K = Simplex(3)
-    linear, curved = Linear(np.ones((1, 3))), LogWealth(np.ones((1, 3)))
+    K, linear, curved = Simplex(3), Linear(np.ones((1, 3))), LogWealth(np.ones((1, 3)))
     plain = tw.Ensemble(K, experts=["a"])
     assert (plain.needs, plain.reads(linear)) == (FirstOrder, FirstOrder)
     assert plain.reads(curved) is FullInformation
@@ -287,8 +281,7 @@ def test_rounds_that_shared_a_point_come_at_once(advice):
     K = DIAMOND
     stream = hostile("switching", K, 24, 5)
     learner = tw.Ensemble(K, experts=[tw.experts.Season(6, cells=2), *advice])
-    state = learner.start()
-    paid = 0.0
+    state, paid = learner.start(), 0.0
     for start, stop in ((0, 1), (1, 8), (8, 10), (10, 24)):
         part, x = stream[start:stop], learner.act(state)
         functions = FullInformation(part.losses, part.constraints)

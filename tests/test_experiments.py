@@ -30,8 +30,7 @@ LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
     *(("DEN", "NYC"), ("HOU", "NYC"), ("DEN", "HOU")),
 ]
-NAMES = [f"{tail} > {head}" for tail, head in LINKS]
-ROUNDS = 40
+NAMES, ROUNDS = [f"{tail} > {head}" for tail, head in LINKS], 40
 NETWORK = """\
 [set]
 graph = "links.csv"
@@ -155,8 +154,7 @@ def excel(folder):
 
 @pytest.mark.parametrize("form", [semicolons, excel])
 def test_the_same_network_in_every_form_is_the_same_problem(network, form):
-    expected = built(network, LONGER)
-    problem = built(network, form(network))
+    expected, problem = built(network, LONGER), built(network, form(network))
     assert (problem.labels, problem.K) == (expected.labels, expected.K)
     assert problem.stream == expected.stream
 
@@ -224,8 +222,7 @@ def test_resolving_says_all_and_changes_nothing(name, tmp_path):
     experiment = Experiment(
         name, Choice(name), learners=everyone, rounds=12, cautions=(2.0,), seeds=(5,)
     )
-    resolved = experiment.resolved()
-    path = tmp_path / f"{name}.toml"
+    resolved, path = experiment.resolved(), tmp_path / f"{name}.toml"
     path.write_text(resolved.toml())
     again = load(path)
     assert again == resolved == again.resolved()
@@ -357,8 +354,7 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
     keys = set(re.findall(r"^(?:# )?(\w+) = ", text, re.MULTILINE)) | set(
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
-    network = kind_keys(tw.networks.Network)
-    files = settings_of(tw.problems.FileFormat)
+    network, files = kind_keys(tw.networks.Network), settings_of(tw.problems.FileFormat)
     known = {*(models.File.model_fields.keys() - {"left_out"}), *building.TABLES, *network}
     known |= {*models.Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     known.add("objective")
@@ -406,8 +402,7 @@ NESTED = st.dictionaries(KEYS, VALUES | TABLE | st.lists(TABLE, min_size=1, max_
 def test_what_is_written_is_read_and_every_key_is_where_it_is_said_to_be(data):
     text = to_toml(data)
     assert tomllib.loads(text) == data
-    document = parse(text, "f.toml")
-    lines = text.split("\n")
+    document, lines = parse(text, "f.toml"), text.split("\n")
     for path, (line, column) in document.places.items():
         rest = lines[line - 1][column - 1 :]
         if isinstance(path[-1], str):
@@ -444,19 +439,11 @@ def test_places_in_the_ways_people_write(tmp_path):
     )
     places = parse(text, "f.toml").places
     told = {
-        ("name",): (2, 1),
-        ("odd key",): (3, 1),
-        ("long",): (4, 1),
-        ("a", "b"): (8, 1),
-        ("list",): (9, 1),
-        ("when",): (11, 1),
-        ("set",): (12, 1),
-        ("set", "n"): (13, 3),
-        ("learners", 0, "name"): (15, 1),
-        ("learners", 1): (16, 1),
-        ("learners", 1, "name"): (17, 3),
-        ("learners", 1, "more", "z"): (19, 1),
-    }
+        ("name",): (2, 1), ("odd key",): (3, 1), ("long",): (4, 1), ("a", "b"): (8, 1),
+        ("list",): (9, 1), ("when",): (11, 1), ("set",): (12, 1), ("set", "n"): (13, 3),
+        ("learners", 0, "name"): (15, 1), ("learners", 1): (16, 1),
+        ("learners", 1, "name"): (17, 3), ("learners", 1, "more", "z"): (19, 1),
+    }  # fmt: skip
     assert {path: places[path] for path in told} == told
     assert ("no",) not in places
     assert ("not", "a", "table") not in places

@@ -3,7 +3,6 @@
 import json
 import pickle
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +14,11 @@ from tidewolf import explanation
 from tidewolf.core.errors import InvalidInput
 from tidewolf.explanation import Entry
 from tidewolf.functions import Capacity, Linear, Max, MaxAffine, Quadratic
-from tidewolf.methods.base import Learner
 from tidewolf.sets import BoundedPSD, FlowPolytope, MultiFlow, Simplex
 
 EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
 FLOW = FlowPolytope.from_edges(EDGES, source="s", target="t")
-LEARNERS: dict[str, Learner[Any]] = {
+LEARNERS = {
     "ensemble": tw.Ensemble(FLOW, experts=[tw.experts.Resolve(headroom=(0, 1))]),
     "ensemble, season and names": tw.Ensemble(
         FLOW, experts=[tw.experts.Season(4, cells=2), "incumbent"], max_move=0.1
@@ -39,7 +37,7 @@ LEARNERS: dict[str, Learner[Any]] = {
 }
 
 
-def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.Session[Any]:
+def fed(learner, rounds, seed=0, **known):
     """A session that saw so many random rounds."""
     session, rng = tw.Session(learner), np.random.default_rng(seed)
     for _ in range(rounds):
@@ -52,8 +50,7 @@ def fed(learner: Learner[Any], rounds: int, seed: int = 0, **known: Any) -> tw.S
 @pytest.mark.parametrize("name", LEARNERS)
 def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     session = fed(LEARNERS[name], rounds)
-    before = session.learner.save(session.state)
-    why = session.explain()
+    before, why = session.learner.save(session.state), session.explain()
     page, line, plain = str(why), why.in_short(), why.to_dict()
     assert len(page.splitlines()) <= 29
     assert max(map(len, page.splitlines())) <= 105
@@ -81,8 +78,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
         experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
         max_move=cap,
     )
-    session, rng = tw.Session(learner), np.random.default_rng(seed)
-    decisions = []
+    session, rng, decisions = tw.Session(learner), np.random.default_rng(seed), []
     for t in range(rounds + 1):
         known = {"context": t % 2, "advice": {"incumbent": rng.dirichlet(np.ones(4))}}
         decisions.append(session.play(**(known if asked[t] else {})))
@@ -90,8 +86,7 @@ def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, round
         session.observe(costs=rng.random(4), capacities=rng.random(4))
         if t == 0:
             continue
-        change = decisions[-1] - decisions[-2]
-        assert why.moved == pytest.approx(0.5 * np.abs(change).sum())
+        assert why.moved == pytest.approx(0.5 * np.abs(decisions[-1] - decisions[-2]).sum())
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back == pytest.approx(why.moved, abs=1e-12)
         assert sum(part.weight for part in why.experts) == pytest.approx(1.0)
@@ -127,8 +122,7 @@ def test_the_runs_totals_beside_a_member_are_those_of_its_rounds():
 def test_a_limit_is_named_with_what_it_holds():
     session = tw.Session(tw.LyapunovDescent(FLOW))
     session.observe(costs=np.zeros(5), capacities=[0.2, 1.0, 1.0, 1.0, 1.0])
-    why = session.explain()
-    x = session.play()
+    why, x = session.explain(), session.play()
     assert (why.limits[0].name, why.limits[0].load) == ("s > a", x[0])
     assert why.limits[0].capacity == 0.2
     assert why.limits[0].played == pytest.approx(FLOW.center[0] - 0.2)
@@ -149,8 +143,7 @@ def test_a_limit_is_named_with_what_it_holds():
 def test_limits_that_are_no_capacities_are_told_apart_by_number(limit):
     session = tw.Session(tw.LyapunovDescent(Simplex(5)))
     session.observe(loss=Linear.one(np.arange(5.0)), constraint=limit)
-    why = session.explain()
-    names = {one.name for one in why.limits}
+    names = {one.name for one in session.explain().limits}
     assert names == ({f"limit {i + 1}" for i in range(len(names))} if limit is not None else set())
 
 
@@ -167,15 +160,14 @@ def test_a_session_that_was_just_opened_says_what_it_does_not_know(tmp_path):
     assert session.explain().notes == ()
 
 
-def lived(session: tw.Session[Any], rounds: int, late: int, seed: int = 0) -> None:
+def lived(session, rounds, late, seed=0):
     """So many rounds, told of late, with a link out and another point played now and then."""
     rng = np.random.default_rng(seed)
     for t in range(rounds):
         session.play(round=t, unavailable=["s > a"] if t % 4 == 3 else None)
         seen = {"costs": rng.random(5), "capacities": rng.uniform(0.2, 0.9, 5)}
         if t >= late:
-            other = FLOW.center if t % 3 == 1 else None
-            session.observe(round=t - late, played=other, **seen)
+            session.observe(round=t - late, played=FLOW.center if t % 3 == 1 else None, **seen)
 
 
 @pytest.mark.parametrize(
@@ -196,8 +188,7 @@ def test_a_session_that_is_opened_again_explains_itself_as_before(tmp_path, ever
 @pytest.mark.parametrize("back", [0, 1, 9])
 def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back):
     learner, said = LEARNERS["ensemble"], list[str]()
-    opened = tw.Session.open(tmp_path / "a.db", learner)
-    for session in (opened, tw.Session(learner)):
+    for session in (tw.Session.open(tmp_path / "a.db", learner), tw.Session(learner)):
         rng, said = np.random.default_rng(0), []
         for t in range(12):
             said.append(str(session.explain()))
@@ -212,10 +203,8 @@ def test_a_session_that_went_back_explains_itself_as_it_did_then(tmp_path, back)
 
 
 def test_a_learner_that_is_replaced_says_what_moved_by_name():
-    learner = LEARNERS["ensemble"]
-    session = fed(learner, 6)
-    last = session.play()
-    rng = np.random.default_rng(9)
+    session = fed(LEARNERS["ensemble"], 6)
+    last, rng = session.play(), np.random.default_rng(9)
     session.observe(costs=rng.random(5), capacities=rng.uniform(0.2, 0.9, 5))
     less = FlowPolytope.from_edges(EDGES[1:2] + EDGES[4:], source="s", target="t")
     session.migrate(tw.Ensemble(less, experts=[tw.experts.Resolve(headroom=(0, 1))]))
@@ -233,8 +222,7 @@ def test_what_is_out_is_said_with_what_had_to_leave_it():
     session = fed(tw.Ensemble(FLOW, max_move=0.01), 5)
     last = session.play()
     session.observe(costs=np.ones(5), capacities=np.ones(5))
-    x = session.play(unavailable=["s > a"])
-    why = session.explain()
+    x, why = session.play(unavailable=["s > a"]), session.explain()
     assert why.max_move is None
     assert why.out[0].before == last[0] > 0.0 == x[0]
     assert "Out       s > a" in str(why)
@@ -303,8 +291,7 @@ def test_pending_rounds_are_explained_each_as_it_was_decided():
         parts = sum(part.by_proposal + part.by_weight for part in why.experts)
         assert parts + why.held_back + why.overridden == pytest.approx(why.moved)
         if number < 5:
-            x = session.play(round=number)
-            assert why.moves[0].value in x
+            assert why.moves[0].value in session.play(round=number)
 
 
 def test_other_rounds_and_too_few_names_are_refused():
@@ -333,7 +320,7 @@ def test_a_matrix_and_many_commodities_are_explained():
     assert sum(one.share for one in routes if one.commodity == "s to b") == pytest.approx(1.0)
 
 
-def told(*rounds: tuple[list[float], list[float]], **settings: Any) -> tw.Session[Any]:
+def told(*rounds, **settings):
     """A session on three entries that saw rounds of costs and capacities."""
     session = tw.Session(tw.LyapunovDescent(Simplex(3), **settings))
     for costs, capacities in rounds:

@@ -3,7 +3,6 @@ before it is scaled.
 """
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ FIXED = (sets.Birkhoff, sets.Fantope, sets.FlowPolytope, sets.Matching, sets.Spa
 """Sets without a size of their own: `Scaled` gives them one."""
 
 
-def resized(K: Any, factor: float) -> sets.ConvexSet:
+def resized(K, factor):
     """factor K, by K's own settings where it has a size."""
     given = K.fields()
     sized = {
@@ -60,7 +59,7 @@ EVERY = [
 ]
 
 
-def same_but_for_size(K: Any, small: Any, factor: float) -> None:
+def same_but_for_size(K, small, factor):
     """Every law at once, because making a set and its geometry costs most."""
     rng = np.random.default_rng(0)
     assert small.dimension == K.dimension

@@ -5,7 +5,6 @@ the arithmetic of their table.
 import copy
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +23,11 @@ from tidewolf.projection.active import (
     factors_of,
     start_active,
 )
-from tidewolf.sets import Box, ConvexSet, L2Ball, Product, Simplex
+from tidewolf.sets import Box, L2Ball, Product, Simplex
 
 seeds = st.integers(0, 2**32)
 LINKS = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "t")]
-SETS: dict[str, Any] = {
+SETS = {
     "simplices": Product(*[Simplex(n) for n in (3, 1, 2, 4)]),
     "of all sizes": Product(Simplex(3, total=1e3), Simplex(2, total=1e-3), Simplex(4)),
     "flows": sets.MultiFlow.from_edges(LINKS, [("s", "t", 2.0), ("s", "b", 0.1), ("a", "t", 0.0)]),
@@ -45,17 +44,17 @@ EXACT = {
 }
 
 
-def places_of(K: ConvexSet) -> np.ndarray:
+def places_of(K):
     assert K.factors is not None
     return np.append(K.factors.starts, math.prod(K.shape))
 
 
-def squares(K: ConvexSet, d: np.ndarray) -> np.ndarray:
+def squares(K, d):
     """|d_b|^2, the slow way."""
     return np.array([(d.ravel()[a:b] ** 2).sum() for a, b in pairwise(places_of(K))])
 
 
-def a_target(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
+def a_target(K, rng):
     """Near some factors and far from others: each is moved by its own share of its radius."""
     assert K.factors is not None
     far = rng.choice([0.0, 0.05, 0.7, 1.5, 30.0], size=len(K.factors.starts)) * K.factors.radii
@@ -64,14 +63,14 @@ def a_target(K: ConvexSet, rng: np.random.Generator) -> np.ndarray:
     return K.center + np.repeat(scale, np.diff(places_of(K))) * u
 
 
-def a_walk(K: ConvexSet, rng: np.random.Generator, steps: int) -> FactoredActiveSet:
+def a_walk(K, rng, steps):
     active = FactoredActiveSet.start(K)
     for _ in range(steps):
         active = active.nearest(K, a_target(K, rng), 1e-3 * K.radius**2 or 1e-3, 9).active
     return active
 
 
-def require_sound(active: FactoredActiveSet, K: ConvexSet) -> None:
+def require_sound(active, K):
     """Weights of a mean in every factor, on rows of it that are members, and their point."""
     active.require_of(K)
     np.testing.assert_array_equal(FactoredActiveSet.restored(active.parts()).x, active.x)
@@ -88,8 +87,7 @@ def test_the_promises_hold_in_every_factor(K, seed, share, budget):
     """I and III factor by factor, on vertices and exactly; II within shares that add up to tol."""
     rng = np.random.default_rng(seed)
     active, y, tol = a_walk(K, rng, rng.integers(3)), a_target(K, rng), share * (K.radius**2 or 1.0)
-    given_y = y.copy()
-    found = active.nearest(K, y, tol, budget)
+    given_y, found = y.copy(), active.nearest(K, y, tol, budget)
     np.testing.assert_array_equal(y, given_y)
     assert found.calls <= budget
     assert K.infeasibility(found.x) <= 1e-9 * max(1.0, K.radius)
@@ -102,8 +100,7 @@ def test_the_promises_hold_in_every_factor(K, seed, share, budget):
         assert (apart <= tols * (1.0 + 1e-9) + 1e-24 * size2).all()
     # the worst member for each factor, by one answer in the direction that is worst for it
     for d in (found.y - y, *rng.standard_normal((6, *K.shape))):
-        z = K.lmo(-d)
-        room = 1e-12 * size2 + 2.0 * K.answer(-d).error
+        z, room = K.lmo(-d), 1e-12 * size2 + 2.0 * K.answer(-d).error
         assert (squares(K, found.y - z) <= squares(K, y - z) + room).all()
     for moved in (found.y, found.x):
         assert moved.shape == K.shape
@@ -115,8 +112,7 @@ def test_the_promises_hold_in_every_factor(K, seed, share, budget):
 @settings(max_examples=10)
 @given(seed=seeds)
 def test_calls_are_those_of_the_slowest_factor(K, seed):
-    rng = np.random.default_rng(seed)
-    share = 1e-2
+    rng, share = np.random.default_rng(seed), 1e-2
     tol, most = share * (K.radius**2 or 1.0), 8.0 / share + 4.0
     assert FactoredActiveSet.start(K).nearest(K, a_target(K, rng), tol, most + 1).calls <= most
 
@@ -179,16 +175,14 @@ def test_an_oracle_that_does_not_minimise_is_refused_and_one_that_says_so_is_not
     assert found.calls == 9
 
 
-def naive_projection(K: ConvexSet, y: np.ndarray, tol: float, budget: int) -> tuple[Any, ...]:
+def naive_projection(K, y, tol, budget):
     """The same with dense vertices and one factor after the other."""
     slices = [slice(a, b) for a, b in pairwise(places_of(K))]
     R2, y, x, calls = K.factors.radii**2, y.copy(), K.center.copy(), 0
-    tols = tol * R2 / R2.sum()
-    atoms = [[x[s].copy()] for s in slices]
-    weights = [[1.0] for _ in slices]
-    stages = ["open" for _ in slices]
+    tols, atoms = tol * R2 / R2.sum(), [[x[s].copy()] for s in slices]
+    weights, stages = [[1.0] for _ in slices], ["open" for _ in slices]
 
-    def corrected(b: int) -> None:
+    def corrected(b):
         A, w, s = np.array(atoms[b]), np.array(weights[b]), slices[b]
         slopes = A @ (w @ A - y[s])
         taken = (w > 0.0) | (slopes < w @ slopes)
@@ -221,8 +215,7 @@ def naive_projection(K: ConvexSet, y: np.ndarray, tol: float, budget: int) -> tu
         for b, s in enumerate(slices):
             if stages[b] != "open":
                 continue
-            d2, gap = (r[s] ** 2).sum(), max(0.0, r[s] @ (x[s] - v[s]))
-            shift = 0.0
+            d2, gap, shift = (r[s] ** 2).sum(), max(0.0, r[s] @ (x[s] - v[s])), 0.0
             if gap**2 <= tols[b] * d2 or calls >= budget:
                 stages[b], shift = "ending", max(0.0, 1.0 - gap / d2)
             y[s] += shift * r[s]
@@ -307,15 +300,14 @@ def test_where_projections_take_a_product_as_one():
 
 
 def test_a_start_is_a_member():
-    K = Product(Simplex(2), Simplex(2))
-    x0 = np.array([1.0, 0.0, 0.25, 0.75])
+    K, x0 = Product(Simplex(2), Simplex(2)), np.array([1.0, 0.0, 0.25, 0.75])
     for start in (FactoredActiveSet.start, start_active):
         np.testing.assert_array_equal(start(K, x0).x, x0)
         with pytest.raises(errors.NotAMember):
             start(K, np.ones(4))
 
 
-def raised(array: np.ndarray) -> np.ndarray:
+def raised(array):
     array[-1] += 1
     return array
 

@@ -156,8 +156,7 @@ def whole(tmp_path_factory):
     """Files of every kind that are in order."""
     folder = tmp_path_factory.mktemp("whole")
     text = "time,tail,head\n2024-01-31T06:00,1.5,2\n2024-01-31T07:00,3.5,\u00fc\n"
-    numbers = text.replace("\u00fc", "4")
-    days = ["2024-01-31", "2024-02-01"]
+    numbers, days = text.replace("\u00fc", "4"), ["2024-01-31", "2024-02-01"]
     for name, content in {
         "t.csv": text,
         "t.csv.gz": gzip.compress(numbers.encode()),
@@ -230,13 +229,13 @@ def test_every_number_survives_in_arrays_and_columns(tmp_path_factory, rows):
 # CSV as people have it
 
 
-def quoted(cell: str, separator: str) -> str:
+def quoted(cell, separator):
     if any(mark in cell for mark in (separator, '"', "\n")):
         return '"' + cell.replace('"', '""') + '"'
     return cell
 
 
-def as_text(rows, *, separator=",", decimal=".", end="\n") -> str:
+def as_text(rows, *, separator=",", decimal=".", end="\n"):
     """A table with a column of times, as a spreadsheet would write it."""
     lines = [["time", *NAMES]]
     for i, row in enumerate(rows):
@@ -291,8 +290,7 @@ def cured(read, format=PLAIN):
     ],
 )
 def test_doing_what_the_error_says_reads_the_file(tmp_path, separator, decimal, encoding, told):
-    rows = [(1.5, -2.25, 100.0), (3.75, 12.5, -0.5)]
-    path = tmp_path / "costs.csv"
+    rows, path = [(1.5, -2.25, 100.0), (3.75, 12.5, -0.5)], tmp_path / "costs.csv"
     path.write_bytes(as_text(rows, separator=separator, decimal=decimal).encode(encoding))
     table, _ = cured(lambda format: read_table(path, format=format), FileFormat(**told))
     assert table.columns == NAMES

@@ -38,7 +38,7 @@ seeds = st.integers(0, 2**32)
 graphs = st.builds(random_flow_polytope, seeds, st.integers(2, 8), st.sampled_from([0.3, 0.9, 1.5]))
 
 
-def rngs(seed: int) -> np.random.Generator:
+def rngs(seed):
     return np.random.default_rng(seed)
 
 
@@ -54,12 +54,11 @@ networks = st.builds(
 # --- one commodity --------------------------------------------------------------------------------
 
 
-def naive_shortest(K: FlowPolytope, weights: np.ndarray) -> list[int]:
+def naive_shortest(K, weights):
     """Every path by walking; ties at each node go to the earlier arc, as the pass over arcs sorted
     by head sees them.
     """
-    dag = K.dag
-    dist, into = {0: 0.0}, {}
+    dag, dist, into = K.dag, {0: 0.0}, {}
     for v in range(1, len(dag.order)):
         options = [p for p in range(len(dag.arcs)) if dag.heads[p] == v]
         into[v] = min(options, key=lambda p: dist[int(dag.tails[p])] + weights[dag.arcs[p]])
@@ -101,8 +100,7 @@ def test_the_center_is_a_flow_that_uses_every_arc_worth_using(K):
 def test_paths_recombine_to_the_flow(K, seed, sharp):
     all_paths = vertices_of(K)
     x = np.random.default_rng(seed).dirichlet(np.full(len(all_paths), sharp)) @ all_paths
-    kept = x.copy()
-    split = K.paths(x)
+    kept, split = x.copy(), K.paths(x)
     np.testing.assert_array_equal(x, kept)
     weights = [path.weight for path in split]
     assert sum(weights) == pytest.approx(1.0, abs=1e-12)
@@ -170,7 +168,7 @@ def test_all_ways_to_project_agree(make, monkeypatch):
         assert K.inner_radius <= exact.inner_radius * (1 + 1e-12)
 
 
-def cholesky_entries(matrix: np.ndarray) -> int:
+def cholesky_entries(matrix):
     """Nonzeros of the factor when nothing cancels: eliminate the pattern node by node."""
     pattern, entries = matrix != 0, 0
     for k in range(len(pattern)):
@@ -224,7 +222,7 @@ def test_cycles_of_every_length_get_the_sentence(edges, cycle):
 # --- many commodities -----------------------------------------------------------------------------
 
 
-def parts_of(K: MultiFlow, x: np.ndarray) -> list[np.ndarray]:
+def parts_of(K, x):
     return np.split(x, K.starts[1:-1])
 
 
@@ -315,7 +313,7 @@ def test_each_commodity_orients_the_cables_by_its_own_source():
 # --- within bounds --------------------------------------------------------------------------------
 
 
-def program(net: FlowNetwork, d: np.ndarray):
+def program(net, d):
     bounds = np.stack([net.lower, net.upper], axis=1)
     return linprog(d, A_eq=matrix_of(net), b_eq=net.supply, bounds=bounds, method="highs")
 
@@ -536,13 +534,11 @@ def test_what_is_no_flow_is_refused(make, error, setting):
 
 @given(net=networks, seed=seeds, more=st.sampled_from([0.5, 3.0, 50.0]))
 def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
-    rng = np.random.default_rng(seed)
-    asked = net.supply.copy()
+    rng, asked = np.random.default_rng(seed), net.supply.copy()
     asked[rng.integers(len(asked))] += more
     asked[rng.integers(len(asked))] -= more
     net = replace(net, supply=asked)
-    exists = program(net, np.zeros(len(net.tails))).status == 0
-    cut = violated_cut(net)
+    exists, cut = program(net, np.zeros(len(net.tails))).status == 0, violated_cut(net)
     assert (cut is None) == exists
     if cut is not None:
         assert net.supply[cut].sum() > cut_capacity(net, cut) + 1e-9

@@ -34,11 +34,8 @@ SHORT = 'rounds = 60\nseeds = [0, 3]\n[stream]\nproblem = "adversarial"\nkind = 
 TWO = 'learners = ["LyapunovDescent", "SinhaVaze"]\n'
 LONG = TWO + 'rounds = 2500\n[stream]\nproblem = "routing"\n[outputs]\ncheckpoint_seconds = 0.01\n'
 LABELS = [
-    "LyapunovDescent-seed-0",
-    "SinhaVaze-seed-0",
-    "LyapunovDescent-seed-3",
-    "SinhaVaze-seed-3",
-]
+    "LyapunovDescent-seed-0", "SinhaVaze-seed-0", "LyapunovDescent-seed-3", "SinhaVaze-seed-3",
+]  # fmt: skip
 LABELS = [f"0{number}-{label}" for number, label in enumerate(LABELS, start=1)]
 FILES = "decisions.csv decisions.parquet experiment.toml limits.csv limits.parquet report.html"
 FILES += (
@@ -212,8 +209,7 @@ def test_every_learner_resumes_from_its_recording(place, name):
             run(EVERY[name](problem.K, horizon=24), problem.stream)
         return
     learner = EVERY[name](problem.K, horizon=24)
-    whole = run(learner, problem.stream)
-    cut = Recording(learner, problem.stream)
+    whole, cut = run(learner, problem.stream), Recording(learner, problem.stream)
     while not cut.done:
         for t in cut.advance():
             if t % 7 == 0 or cut.done:
@@ -317,8 +313,7 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
 
 
 def test_a_complete_folder_is_shown_again_and_its_page_written_again(folder, capsys):
-    before = results(folder)
-    page = (folder / "report.html").read_text()
+    before, page = results(folder), (folder / "report.html").read_text()
     (folder / "report.html").unlink()
     assert main(["report", "whole"]) == 0
     assert (

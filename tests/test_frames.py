@@ -26,7 +26,7 @@ FRAMES = {
 both = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 
 
-def flows() -> tw.sets.FlowPolytope:
+def flows():
     return tw.sets.FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
 
 
@@ -172,8 +172,7 @@ def test_what_has_names_lands_by_name(order, seed):
 
 
 def test_gradients_advice_and_what_was_played_go_by_name():
-    K = flows()
-    x = {"SEA > NYC": 0.75, "SEA > DEN": 0.25, "DEN > NYC": 0.25}
+    K, x = flows(), {"SEA > NYC": 0.75, "SEA > DEN": 0.25, "DEN > NYC": 0.25}
     by_name, plain = (tw.Session(tw.Ensemble(K, experts=["me"])) for _ in range(2))
     array = np.array([0.25, 0.25, 0.75])
     np.testing.assert_array_equal(
@@ -232,7 +231,7 @@ GRAPHS = {
 }
 
 
-def links_of(graph) -> list[tuple]:
+def links_of(graph):
     if isinstance(graph, pd.DataFrame):
         return list(map(tuple, graph.to_numpy()))
     if isinstance(graph, pl.DataFrame):
@@ -245,8 +244,7 @@ def links_of(graph) -> list[tuple]:
 
 @pytest.mark.parametrize("make", GRAPHS.values(), ids=GRAPHS)
 def test_graphs_are_links_wherever_links_are_taken(make):
-    graph, links = make(), links_of(make())
-    ends = {"source": "SEA", "target": "NYC"}
+    graph, links, ends = make(), links_of(make()), {"source": "SEA", "target": "NYC"}
     flow = {"supplies": {"SEA": 1.0, "NYC": -1.0}, "upper": 1.0}
     capacitated = tw.sets.CapacitatedFlow.from_edges
     assert capacitated(graph, **flow) == capacitated(links, **flow)
@@ -271,12 +269,9 @@ def test_graphs_are_links_wherever_links_are_taken(make):
 @both
 def test_an_edge_list_carries_lengths_capacities_and_names(frame):
     columns = {
-        "tail": ["SEA", "DEN", "SEA"],
-        "head": ["DEN", "NYC", "NYC"],
-        "Length": [2.0, 3.0, 7.0],
-        "capacity": [5.0, None, 4.0],
-        "name": ["west", "", "long"],
-    }
+        "tail": ["SEA", "DEN", "SEA"], "head": ["DEN", "NYC", "NYC"], "Length": [2.0, 3.0, 7.0],
+        "capacity": [5.0, None, 4.0], "name": ["west", "", "long"],
+    }  # fmt: skip
     table = pd.DataFrame(columns) if frame is FRAMES["pandas"] else pl.DataFrame(columns)
     network = tw.networks.Network(table, source="SEA", target="NYC")
     assert network.lengths.tolist() == [2.0, 3.0, 7.0]

@@ -19,8 +19,7 @@ from tidewolf.functions.from_cvxpy import FromCvxpy
 
 N, ROUNDS = 3, 4
 X, Y = cp.Variable(N, name="x"), cp.Variable((2, 3), name="X")
-OTHER = cp.Variable(N, name="other")
-S = cp.Variable((3, 3), name="S")
+OTHER, S = cp.Variable(N, name="other"), cp.Variable((3, 3), name="S")
 A, B = cp.Parameter(N, name="a"), cp.Parameter((2, 3), name="B")
 M, Q = cp.Parameter((4, N), name="M"), cp.Parameter((N, N), name="Q", PSD=True)
 R, W = cp.Parameter(name="r", nonneg=True), cp.Parameter(N, name="w", pos=True)
@@ -123,8 +122,7 @@ def test_each_passes_the_checks_of_functions(name):
 def test_values_are_those_of_cvxpy_and_subgradients_lie_below(name, seed, scale):
     expression, variable, _ = EXPRESSIONS[name]
     values = values_of(expression, seed, 2)
-    f = from_cvxpy(expression, variable, values)
-    rng = np.random.default_rng(seed)
+    f, rng = from_cvxpy(expression, variable, values), np.random.default_rng(seed)
     x, y = (scale * rng.normal(size=variable.shape) for _ in range(2))
     there = told_by_cvxpy(expression, variable, values, x)
     np.testing.assert_allclose(f.values(x), there, rtol=1e-9, atol=1e-9)
@@ -198,8 +196,7 @@ def test_it_is_canonicalised_once(monkeypatch):
     monkeypatch.setattr(canonInterface, "get_problem_matrix", counted)
     for expression in (A @ X + T, cp.max(M @ X) + cp.norm1(X - A), cp.sum_squares(M @ X - A[0])):
         calls.clear()
-        f = from_cvxpy(expression, X, values_of(expression, 0, 100))
-        once = len(calls)
+        f, once = from_cvxpy(expression, X, values_of(expression, 0, 100)), len(calls)
         for t in range(100):
             f[t : t + 1].values(np.full(N, 0.5))
             f[t : t + 1].subgradient(np.full(N, 0.5), np.ones(1))
@@ -262,8 +259,7 @@ def _of_round(expression, values, x, t):
 
 
 def test_runs_sessions_and_advice_take_them(tmp_path):
-    K, rounds = tw.sets.Simplex(3), 10
-    rng = np.random.default_rng(0)
+    K, rounds, rng = tw.sets.Simplex(3), 10, np.random.default_rng(0)
     costs, caps = rng.normal(size=(rounds, 3)), rng.uniform(0.4, 0.6, (rounds, 3))
     losses, limits = from_cvxpy(A @ X, X, {A: costs}), from_cvxpy(cp.max(X - A), X, {A: caps})
     assert (losses, limits) == (Linear(costs), Capacity(caps))
@@ -302,8 +298,7 @@ def test_where_it_is_defined_is_stated_and_kept():
 
 
 def test_a_weight_of_zero_asks_for_no_gradient():
-    f = from_cvxpy(-cp.sqrt(A @ X), X, {A: np.eye(N)})
-    x = np.array([0.0, 1.0, 4.0])
+    f, x = from_cvxpy(-cp.sqrt(A @ X), X, {A: np.eye(N)}), np.array([0.0, 1.0, 4.0])
     np.testing.assert_allclose(f.subgradient(x, np.array([0.0, 2.0, 4.0])), [0.0, -1.0, -1.0])
     np.testing.assert_array_equal(f.subgradient(x, np.zeros(3)), np.zeros(3))
 

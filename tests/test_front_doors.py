@@ -9,22 +9,10 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
+from tools.public import PACKAGES
 
 from doors import Door, described, doors, hostile, knock
 
-PARTS = (
-    "experts",
-    "experiments",
-    "functions",
-    "learners",
-    "networks",
-    "problems",
-    "projection",
-    "baselines",
-    "sets",
-    "sets.graph_tools",
-    "testing",
-)
 RECORDS = {
     # what tidewolf gives, and nobody makes
     "Certificate", "Comparator", "Decisions", "Intervals", "Rates", "Run",
@@ -53,7 +41,7 @@ def every_door(tmp_path_factory):
         os.chdir(here)
 
 
-def findings(door: Door, replaced: dict[str, object]) -> list[str]:
+def findings(door, replaced):
     """What a call showed, if it did, with these arguments in place of the good ones."""
     shown = knock(door.call, {**door.given, **replaced})
     if shown is None:
@@ -62,7 +50,7 @@ def findings(door: Door, replaced: dict[str, object]) -> list[str]:
     return [f"{door.name}({told}): {shown}"]
 
 
-def all_at_once(door: Door, rng: random.Random) -> dict[str, object]:
+def all_at_once(door, rng):
     return {
         name: rng.choice(hostile(value))
         for name, value in door.given.items()
@@ -72,12 +60,11 @@ def all_at_once(door: Door, rng: random.Random) -> dict[str, object]:
 
 def test_every_public_callable_has_a_door(every_door):
     met = {part for door in every_door for part in (door.name, door.name.partition(".")[0])}
-    for part in ("", *PARTS):
-        module = importlib.import_module(f"tidewolf.{part}".rstrip("."))
+    for package in PACKAGES:
+        module = importlib.import_module(package)
         for name in module.__all__:
-            assert name in met | RECORDS or not callable(getattr(module, name)), (
-                f"tidewolf.{part}.{name} is not tried"
-            )
+            tried = name in met | RECORDS or not callable(getattr(module, name))
+            assert tried, f"{package}.{name} is not tried"
 
 
 def test_front_doors_show_no_foreign_exception_on_a_slice(every_door):

@@ -4,9 +4,7 @@ what is broken.
 
 import math
 import pickle
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
 
 import array_api_strict as strict
 import numpy as np
@@ -55,13 +53,13 @@ seeds = st.integers(0, 2**32 - 1)
 each_example = pytest.mark.parametrize("f", EXAMPLES, ids=lambda f: f"{type(f).__name__}{f.shape}")
 
 
-def moved(f: Batch, make: Any) -> Batch:
+def moved(f, make):
     return type(f)(
         **{name: make(part) if arrays.is_array(part) else part for name, part in f.fields().items()}
     )
 
 
-def inside(f: Batch, seed: int = 0) -> list[types.Array] | None:
+def inside(f, seed=0):
     """Points of the domain of a batch, where it has one: positive ones."""
     if f.domain is None:
         return None
@@ -100,7 +98,7 @@ def test_the_checks_pass_in_other_libraries_and_dtypes(f, kind):
 # -------------------------------------------------------------------------------------------- twins
 
 
-def dense(f: Batch) -> Batch:
+def dense(f):
     """The same functions without sparse coefficients."""
     parts = {n: p.toarray() if sparse.is_sparse(p) else p for n, p in f.fields().items()}
     if isinstance(f, MaxAffine) and sparse.is_sparse(f.A):
@@ -110,7 +108,7 @@ def dense(f: Batch) -> Batch:
     return type(f)(**parts)
 
 
-def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarray[Any, Any]]:
+def by_hand(f, t, x):
     """Value and gradient of round t as the formula says."""
     f = dense(f)
     match f:
@@ -163,7 +161,7 @@ def by_hand(f: Batch, t: int, x: np.ndarray[Any, Any]) -> tuple[float, np.ndarra
     raise AssertionError(f"{f!r} has no twin; write one.")
 
 
-def largest(values: Any, gradients: Any) -> tuple[float, Any]:
+def largest(values, gradients):
     """The largest of some values and its gradient, the first of those that tie."""
     return float(values.max()), gradients[values.argmax()]
 
@@ -404,80 +402,80 @@ class Distance(Batch):
 
     C: types.Array
 
-    def __len__(self) -> int:
+    def __len__(self):
         return len(self.C)
 
     @property
-    def shape(self) -> types.Shape:
+    def shape(self):
         return tuple(self.C.shape[1:])
 
-    def values(self, x: types.Array) -> types.Array:
+    def values(self, x):
         return ((x - self.C) ** 2).sum(axis=1)
 
-    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
+    def subgradient(self, x, weights):
         return weights @ (2 * (x - self.C))
 
-    def view(self, rounds: slice) -> Self:
+    def view(self, rounds):
         return self._unchecked(C=self.C[rounds])
 
     @classmethod
-    def examples(cls) -> Sequence[Batch]:
+    def examples(cls):
         return (cls(np.array([[1.0, -2.0], [0.3, 0.0], [4.0, 4.0], [0.5, 1.5]])),)
 
 
 class Root(Distance):
     domain = "nonnegative vectors"
 
-    def values(self, x: types.Array) -> types.Array:
+    def values(self, x):
         return np.broadcast_to(-np.sqrt(x).sum(), len(self)).copy()
 
-    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
+    def subgradient(self, x, weights):
         return weights.sum() * -0.5 / np.sqrt(x)
 
 
-def values_of(f: Distance, x: types.Array) -> types.Array:
+def values_of(f, x):
     return ((x - f.C) ** 2).sum(axis=1)
 
 
-def slope_of(f: Distance, x: types.Array, w: types.Array) -> types.Array:
+def slope_of(f, x, w):
     return w @ (2 * (x - f.C))
 
 
-def changes_the_point(f: Distance, x: types.Array) -> types.Array:
+def changes_the_point(f, x):
     values = values_of(f, x)
     x += 1.0
     return values
 
 
-def changes_the_weights(f: Distance, x: types.Array, w: types.Array) -> types.Array:
+def changes_the_weights(f, x, w):
     w *= 2.0
     return slope_of(f, x, w / 2.0)
 
 
-def changes_itself(f: Distance, x: types.Array) -> types.Array:
+def changes_itself(f, x):
     f.C[0, 0] += 1.0
     return Batch.slopes(f, x)
 
 
-def rows_of(A: types.Array, b: float) -> Halfspaces:
+def rows_of(A, b):
     return Halfspaces(A, np.full(len(A), b), np.arange(len(A)))
 
 
 class LosesPieces(Distance, PiecewiseLinear):
     """f_t(x) = max_i x_i - C_ti."""
 
-    def values(self, x: types.Array) -> types.Array:
+    def values(self, x):
         return (x - self.C).max(axis=1)
 
-    def subgradient(self, x: types.Array, weights: types.Array) -> types.Array:
+    def subgradient(self, x, weights):
         return weights @ np.eye(x.size)[(x - self.C).argmax(axis=1)]
 
-    def halfspaces(self) -> Halfspaces:
+    def halfspaces(self):
         n = self.C.shape[1]
         rounds = np.repeat(np.arange(len(self)), n)
         return Halfspaces(np.tile(np.eye(n), (len(self), 1)), self.C.reshape(-1), rounds)
 
-    def epigraph(self) -> Halfspaces:
+    def epigraph(self):
         return Halfspaces(*(np.delete(part, 1, axis=0) for part in self.halfspaces()))
 
 
@@ -487,7 +485,7 @@ class ComparesArrays(Distance):
 
 
 CAPABILITIES = {"total": LinearTotal, "halfspaces": PiecewiseLinear}
-BROKEN: dict[str, Any] = {
+BROKEN = {
     "rounds can be joined: 1 rounds": {"joined": classmethod(lambda cls, parts: parts[0])},
     "convex: in round": {
         "values": lambda f, x: -values_of(f, x),
@@ -532,7 +530,7 @@ BROKEN: dict[str, Any] = {
 """What is changed of `Distance`, by the check that fails and a word of its detail."""
 
 
-def broken(change: Any) -> Any:
+def broken(change):
     if isinstance(change, type):
         return change.examples()[0]
     for name, method in change.items():

@@ -41,8 +41,7 @@ def tables(draw):
 def naive(given, gaps):
     """Round by round and cell by cell: (times, values by table, seen), or None where refused."""
     times = sorted({t for each in given.values() for t in each.times.tolist()})
-    seen = [True] * len(times)
-    out = {}
+    seen, out = [True] * len(times), {}
     for name, each in given.items():
         rows = dict(zip(each.times.tolist(), each.values.tolist(), strict=True))
         out[name] = []

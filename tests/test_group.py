@@ -21,8 +21,7 @@ from tidewolf.methods.steps.adagrad import (
 )
 from tidewolf.sets.base import Factors
 
-seeds = st.integers(0, 2**32)
-N = 4
+seeds, N = st.integers(0, 2**32), 4
 FACTORS = Factors(np.array([0, 1]), np.array([0.5, 0.8]), np.array([1.0, 1.5]), exact=False)
 WHOLE = Factors(np.array([0]), np.array([1.0]), np.array([1.5]), exact=False)
 
@@ -32,8 +31,7 @@ def shares_of(rng, size):
 
 
 def grad_of(rng, x, broken):
-    P, value = None, 0.0
-    g = rng.standard_normal(N)
+    P, value, g = None, 0.0, rng.standard_normal(N)
     if broken:
         P, value = rng.standard_normal(N), rng.uniform(0.0, 0.5)
         g = g + P
@@ -59,8 +57,7 @@ def test_it_is_the_formulas_written_plainly(seed, size, broken, keep):
         u.append(y - etas[-1] * share * grad.g)
     back = 0.0
     if broken:
-        P = grad.penalty_gradient
-        mean = sum(phi[j] * u[j] for j in range(size))
+        P, mean = grad.penalty_gradient, sum(phi[j] * u[j] for j in range(size))
         square = sum(etas[j] * phi[j] ** 2 for j in range(size)) * (P @ P)
         back = min(1.0, max(0.0, -grad.penalty_value - P @ (mean - grad.x)) / square)
     for j, (y, own) in enumerate(descend_together(parts, grad, scale, keep, WHOLE)):
@@ -103,8 +100,7 @@ def test_prices_pay_for_every_policy_that_keeps_the_limits(factors, seed, size, 
     """sum <s, x> - <s, sum phi z> + paid <= prices + sum <s, x - sum phi y>, with V grad f as the
     losses' part: for all policies z with |z_j - y_j| <= D_j whose mixes keep the limits.
     """
-    rng = np.random.default_rng(seed)
-    D = np.full(len(factors.starts), 3.0)
+    rng, D = np.random.default_rng(seed), np.full(len(factors.starts), 3.0)
     ys, sums = [np.zeros(N) for _ in range(size)], [DescentSums.start(factors)] * size
     z = rng.uniform(-0.3, 0.3, (size, N))
     left, apart, prices = 0.0, 0.0, 0.0
@@ -116,8 +112,7 @@ def test_prices_pay_for_every_policy_that_keeps_the_limits(factors, seed, size, 
             # a limit <a, .> <= b that u keeps, broken at x
             a = rng.uniform(0.1, 3.0) * rng.standard_normal(N)
             a = a if a @ (x - u) > 0.0 else -a
-            value = float(rng.uniform(0.2, 1.0) * (a @ (x - u)))
-            P = a
+            value, P = float(rng.uniform(0.2, 1.0) * (a @ (x - u))), a
         g = grad_f if P is None else grad_f + P
         grad = StepGradient(g, float(g @ g), x, P, value)
         left += float(grad_f @ (x - u)) + value

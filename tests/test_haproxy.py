@@ -41,8 +41,7 @@ def measured(compare, served):
     """Servers and latencies by way, and all rounds; oslo is in maintenance in one of them, and
     another one is tried without a service first.
     """
-    rounds: list[Played] = []
-    Controller = compare.Controller
+    rounds, Controller = [], compare.Controller
 
     class Watched(Controller):
         def play(self, seconds):

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tidewolf.methods.steps.hedge import Mixer, Trust, log_experts
 
-seeds = st.integers(0, 2**32)
-EVERYONE = np.ones(4, dtype=bool)
+seeds, EVERYONE = st.integers(0, 2**32), np.ones(4, dtype=bool)
 
 
 def hostile(kind, rng, rounds=60, members=4):
@@ -126,8 +125,7 @@ def test_values_of_exp_concave_losses_have_no_gap(seed, weight):
     points = rng.dirichlet(np.ones(3), 4)
     for _ in range(40):
         mixer = mixer.at_least(weight * log_experts(4))
-        gap = mixer.gap
-        returns = rng.lognormal(0.0, 0.5, 3)
+        gap, returns = mixer.gap, rng.lognormal(0.0, 0.5, 3)
         x = mixer.weights(EVERYONE) @ points
         values = weight * (math.log(returns @ x) - np.log(points @ returns))
         mixer, total = mixer.updated(values), total + values

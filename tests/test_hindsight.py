@@ -20,8 +20,7 @@ from tidewolf.hindsight.newton import NewtonSteps
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import CappedSimplex, Simplex, Translated, VertexHull, highs
 
-seeds = st.integers(0, 2**32 - 1)
-quick = settings(max_examples=60, deadline=None)
+seeds, quick = st.integers(0, 2**32 - 1), settings(max_examples=60, deadline=None)
 
 
 def by_enumeration(corners, stream):
@@ -85,8 +84,7 @@ def proves(proof, K, stream, members):
 )
 def test_the_bracket_holds_the_enumerated_minimum(seed, n, k, room, shape):
     """On simplices, and on lifted and shifted sets of either shape."""
-    rng = np.random.default_rng(seed)
-    K, corners = Simplex(n), np.eye(n)
+    rng, K, corners = np.random.default_rng(seed), Simplex(n), np.eye(n)
     if shape is not None:
         hull, shift = rng.normal(size=(4, 4)), rng.normal(size=4)
         K = Translated(VertexHull(hull.reshape(4, *shape)), shift.reshape(shape))

@@ -3,8 +3,6 @@
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -26,18 +24,13 @@ THREE = {"set": {"kind": "Simplex", "n": 3}, "learners": [{"name": "LyapunovDesc
 COSTS, CAPACITIES = [1.0, 0.0, 0.5], [1.0, 0.5, 1.0]
 
 
-BODIES: dict[str, Any] = {
-    "put": Description,
-    "decide": m.DecisionRequest,
-    "observe": m.ObservationRequest,
-    "pin": m.Pin,
-    "mode": m.ModeChange,
-    "rollback": m.Rollback,
-    "migrate": m.Migration,
-}
+BODIES = {
+    "put": Description, "decide": m.DecisionRequest, "observe": m.ObservationRequest,
+    "pin": m.Pin, "mode": m.ModeChange, "rollback": m.Rollback, "migrate": m.Migration,
+}  # fmt: skip
 
 
-LOOKS: dict[str, Any] = {
+LOOKS = {
     "decision": lambda hosted, number: hosted.decision(number - 1),
     "experts": HostedSession.experts,
     "explanation": HostedSession.explanation,
@@ -48,20 +41,20 @@ LOOKS: dict[str, Any] = {
 class Door:
     """Sessions in a folder, whose answers are waited for; opened again as after a kill."""
 
-    def __init__(self, folder: Path, **limits: Any) -> None:
+    def __init__(self, folder, **limits):
         self.folder, self.limits, self.now = folder, Limits(**limits), 1000.0
         self.open()
 
-    def open(self) -> None:
+    def open(self):
         store = SessionStore.open(self.folder, commit_within=0.0)
         self.sessions = Sessions(store, limits=self.limits, clock=lambda: self.now)
 
-    def reopen(self) -> None:
+    def reopen(self):
         self.sessions.store.close()
         self.open()
 
-    def __getattr__(self, what: str) -> Any:
-        def ask(*given: Any, **more: Any) -> Any:
+    def __getattr__(self, what):
+        def ask(*given, **more):
             if what in BODIES:
                 name, *body = given
                 read = BODIES[what].read(*body or [{}])
@@ -80,7 +73,7 @@ class Door:
 
         return ask
 
-    def hosted(self, name: str) -> Any:
+    def hosted(self, name):
         with self.sessions._held(name) as served:
             return served
 
@@ -129,8 +122,7 @@ def test_costs_of_entries_that_were_not_seen_may_be_missing(opened):
 
 
 def test_the_first_rounds_of_a_session(door):
-    first = door.decide("a")
-    told = {"round": 1, "source": "learner", "mode": "live"}
+    first, told = door.decide("a"), {"round": 1, "source": "learner", "mode": "live"}
     none = dict.fromkeys(("previous", "moved", "paths"))
     assert {key: first[key] for key in (*told, *none)} == told | none
     assert first["decision"] == dict.fromkeys(("entry 0", "entry 1", "entry 2"), 1 / 3)
@@ -331,7 +323,7 @@ def test_going_back_forgets_what_was_answered_since(door):
 LINKS = [["s", "a"], ["a", "t"], ["s", "b"], ["b", "t"]]
 
 
-def network(links: list[list[str]]) -> dict[str, Any]:
+def network(links):
     return {"graph": links, "source": "s", "target": "t"}
 
 
@@ -582,7 +574,7 @@ REQUESTS = st.lists(
 )
 
 
-def asked(door: Door, what: str, body: Any) -> Any:
+def asked(door, what, body):
     """The answer to a request whose rounds are told from the one that stands."""
     ranking = door.get("a")["round"]
     try:

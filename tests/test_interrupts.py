@@ -8,7 +8,6 @@ import gc
 import signal
 import sqlite3
 import sys
-from collections.abc import Callable
 from inspect import CO_GENERATOR
 from itertools import count
 from pathlib import Path
@@ -28,9 +27,7 @@ LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))
 
 
-def interrupted(
-    point: int, files: str | tuple[str, ...], do: Callable[..., object], *args: object
-) -> bool:
+def interrupted(point, files, do, *args):
     """Do it, interrupted at its `point`-th moment in these files; whether it has so many."""
     moments = count()
 

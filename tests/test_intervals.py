@@ -4,7 +4,6 @@ for parts of a run.
 
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,11 +19,10 @@ from tidewolf.problems.adversarial import KINDS
 EVERY = {**tw.learners.every(), **tw.baselines.every()}
 PROMISING = [name for name, kind in EVERY.items() if issubclass(kind, capabilities.BoundsParts)]
 # these promise nothing for a part of the rounds
-SILENT = ["LyapunovDescent", "PrimalDual", "SinhaVaze"]
-K = tw.sets.Simplex(6)
+SILENT, K = ["LyapunovDescent", "PrimalDual", "SinhaVaze"], tw.sets.Simplex(6)
 
 
-def played(kind: str, rounds: int, phase: int, learner: Any = None) -> tw.Run:
+def played(kind, rounds, phase, learner=None):
     stream = tw.problems.adversarial(rounds, 1, kind=kind, K=K, phase=phase).stream
     return tw.run(learner or tw.LyapunovDescent(K, horizon=rounds), stream)
 
@@ -56,8 +54,7 @@ def test_every_long_interval_holds_a_third_of_itself(data, rounds, least):
 
 
 def test_numbers_are_those_of_the_rounds_and_of_their_own_comparator():
-    run = played("moving", 150, 30)
-    told: list[tuple[int, int]] = []
+    run, told = played("moving", 150, 30), []
     found = tw.intervals(run, 25, progress=lambda *done: told.append(done))
     assert told == [(i + 1, len(found.every)) for i in range(len(found.every))]
     summary = json.loads(json.dumps(found.summary(), allow_nan=False))
@@ -153,7 +150,7 @@ class Sure(tw.LyapunovDescent):
 
     share = 1.0
 
-    def bound_between(self, record: Any, start: int, stop: int) -> base.Bound:
+    def bound_between(self, record, start, stop):
         most = self.share * self.K.diameter * (stop - start)
         return base.Bound(most, most)
 

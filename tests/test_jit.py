@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from pathlib import Path
 from types import ModuleType
 
 import numba
@@ -26,7 +25,7 @@ from tidewolf.cli.app import invoke
 from tidewolf.core import errors, jit
 
 
-def every_kernel() -> list[jit.Kernel]:
+def every_kernel():
     for info in pkgutil.walk_packages(tw.__path__, "tidewolf."):
         importlib.import_module(info.name)
     kernels = [thing for thing in gc.get_objects() if type(thing) is jit.Kernel]
@@ -111,7 +110,7 @@ def kept(tmp_path, monkeypatch):
     core.jit_cache.folder_of.cache_clear()
 
 
-def load(folder: Path, name: str) -> ModuleType:
+def load(folder, name):
     """A module of a file as it is now, as a new process would see it."""
     importlib.invalidate_caches()
     spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
@@ -287,7 +286,7 @@ def interpreted(monkeypatch):
     """Every light kernel is interpreted, and done again by machine code: the same bits, in answers
     and in arrays. How often, by name.
     """
-    seen: Counter[str] = Counter()
+    seen = Counter()
 
     def both(self, *args):
         if not self.light:

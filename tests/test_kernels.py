@@ -9,8 +9,7 @@ import pytest
 import tidewolf
 
 HOME = Path(tidewolf.__file__).parent
-FILES = sorted((HOME / "kernels").glob("[!_]*.py"))
-TESTS = Path(__file__).parent
+FILES, TESTS = sorted((HOME / "kernels").glob("[!_]*.py")), Path(__file__).parent
 
 
 def kernels(file):

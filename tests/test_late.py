@@ -59,8 +59,7 @@ def test_what_cannot_arrive_is_refused(arrives, error):
 
 
 def test_what_was_played_is_a_member_or_is_refused():
-    K, stream = tw.sets.Simplex(2), tw.Stream(COSTS)
-    outside = np.full((3, 2), np.nan)
+    K, stream, outside = tw.sets.Simplex(2), tw.Stream(COSTS), np.full((3, 2), np.nan)
     outside[1] = (0.9, 0.9)
     with pytest.raises(errors.InvalidInput, match="What was played in round 1 is no member"):
         tw.run(tw.LyapunovDescent(K), late(stream, None, outside))
@@ -87,12 +86,10 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
         "ensemble": tw.Ensemble(K, experts=[tw.experts.Season(5), tw.experts.Resolve()]),
         "resolve": tw.baselines.Resolve(K, headroom=1.0),
     }[learner]
-    rng = np.random.default_rng(seed)
-    plain, T = hostile_stream(K, 14, seed), 14
+    rng, plain, T = np.random.default_rng(seed), hostile_stream(K, 14, seed), 14
     arrives = np.arange(T) + rng.choice([0, 1, 3, 99], T)
     played = np.where(rng.random((T, 1)) < 0.3, np.eye(3)[rng.integers(3, size=T)], np.nan)
-    stream, state = late(plain, arrives, played), learner.start()
-    decisions = {}
+    stream, state, decisions = late(plain, arrives, played), learner.start(), {}
     for t, ours in enumerate(tw.play(learner, stream)):
         decisions[t] = learner.act(state)
         x = decisions[t] if np.isnan(played[t]).any() else played[t]
@@ -123,8 +120,7 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
 
 def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
     K = tw.sets.Simplex(3)
-    stream = hostile_stream(K, 12, 3)
-    seen = np.arange(12) % 4 != 1
+    stream, seen = hostile_stream(K, 12, 3), np.arange(12) % 4 != 1
     whole = tw.Stream(
         stream.losses, stream.constraints, seen, arrives=np.minimum(np.arange(12) + 2, 11)
     )
@@ -190,8 +186,7 @@ def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
 
 def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
     K = tw.sets.Simplex(3)
-    stream = hostile_stream(K, 20, 1)
-    arrives = np.arange(20)
+    stream, arrives = hostile_stream(K, 20, 1), np.arange(20)
     arrives[7] = 99
     learner = tw.LyapunovDescent(K)
     run = tw.run(learner, tw.Stream(stream.losses, arrives=arrives))
@@ -306,11 +301,9 @@ def followed(learner, stream, valued=True):
         decided[t] = Told(learner, state)
         if arrives[t] > t:
             state = learner.defer(state)
-        due = np.flatnonzero(arrives == t).tolist()
-        told = []
+        due, told = np.flatnonzero(arrives == t).tolist(), []
         for s in due:
-            x, part = stream.override(s), stream[s : s + 1]
-            own = decided.pop(s)
+            x, part, own = stream.override(s), stream[s : s + 1], decided.pop(s)
             x = own.x if x is None or valued else x
             told.append((own, (part.losses, part.constraints), x))
         if told:
@@ -397,8 +390,7 @@ def test_resolving_goes_by_the_numbers_of_rounds_and_not_by_when_they_come():
 
 def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
     """Room falls by 0.01 a round; data that is 3 rounds old lacks 0.03."""
-    adviser = tw.experts.Resolve(headroom=(0, 1))
-    K = tw.sets.Simplex(2)
+    adviser, K = tw.experts.Resolve(headroom=(0, 1)), tw.sets.Simplex(2)
     state = adviser.start(K)
     for t in range(12):
         state = adviser.propose(K, state, None, t, 0, ()).state

@@ -3,7 +3,6 @@ as their formulas say, and extremes.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +17,7 @@ from test_rounds import uncompiled
 from tidewolf.baselines import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
 from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Linear
-from tidewolf.methods.base import Bound, Learner
+from tidewolf.methods.base import Bound
 from tidewolf.methods.certificate import GradientSums, paid_at_most, regret_at_most
 from tidewolf.methods.steps import lyapunov, saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, VertexHull
@@ -32,7 +31,7 @@ DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
 
 
-def actions(learner: Learner[Any], stream: tw.Stream) -> np.ndarray:
+def actions(learner, stream):
     """The point of every block, or every point if the learner explores, one a row."""
     shape = (-1, *learner.K.shape)
     return np.concatenate([played.x.reshape(shape) for played in tw.play(learner, stream)])
@@ -79,7 +78,7 @@ KINDS = ["switching", "random signs", "rare and huge", "steady", "losses that gr
 THEORY = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL]
 
 
-def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
+def settings_of(K, T):
     short = max(1, T // 5)
     return {
         "bold": tw.LyapunovDescent(K, horizon=T, caution=0.01),
@@ -105,7 +104,7 @@ def settings_of(K: Any, T: int) -> dict[str, Learner[Any]]:
     }
 
 
-def beyond_the_bound(learner: Learner[Any], stream: tw.Stream, best: tw.Comparator) -> list[str]:
+def beyond_the_bound(learner, stream, best):
     """What was measured above its bound."""
     run = tw.run(learner, stream)
     assert best.feasible
@@ -130,7 +129,7 @@ def test_what_is_measured_stays_below_what_is_promised(kind, seed, K, T):
         assert beyond_the_bound(learner, stream, best) == [], name
 
 
-def plain_bounds(learner: Learner[Any], stream: tw.Stream) -> tuple[float, float]:
+def plain_bounds(learner, stream):
     """Both bounds from the formulas of methods/certificate.py and steps/lyapunov.py, written
     plainly over all vertices, given the points that were played; the best c by a linear program.
     """
@@ -256,15 +255,14 @@ def test_a_block_that_is_still_open_has_its_bound(rounds):
 # --- extremes -------------------------------------------------------------------------------------
 
 
-def naive_sinha_vaze(K: Any, stream: tw.Stream, horizon: int, caution: float) -> np.ndarray:
+def naive_sinha_vaze(K, stream, horizon, caution):
     """The method as it is written down, with plain exponentials and no restart."""
     x, Q, G_f, G_g, S, played = K.center, 0.0, 0.0, 0.0, 0.0, []
     V, s = horizon**-0.5 / caution, 0.5 * horizon**-0.5
     for C, A, b in zip(stream.losses.C, stream.constraints.A, stream.constraints.b, strict=True):
         played.append(x)
         grad_f, grad_g, breach = K.tangent(C), K.tangent(A), max(0.0, float(A @ x - b))
-        G_f = max(G_f, float(np.linalg.norm(grad_f)))
-        g, Q = V * grad_f, Q + breach
+        G_f, g, Q = max(G_f, float(np.linalg.norm(grad_f))), V * grad_f, Q + breach
         if breach > 0:
             G_g = max(G_g, float(np.linalg.norm(grad_g)))
             g = g + G_f / G_g * s * math.exp(s * Q / (2.0 * G_g * K.diameter)) * grad_g
@@ -287,7 +285,7 @@ def test_the_rival_agrees_with_its_formulas_written_plainly(K, caution):
     )
 
 
-def breached(K: Any, rounds: int, depth: float) -> tw.Stream:
+def breached(K, rounds, depth):
     """Limits that no point keeps, breached by at least `depth` every round, whose gradients still
     say where it is least.
     """
@@ -372,8 +370,7 @@ def test_a_breach_that_no_decision_can_change_leaves_the_learner_alive(kind, dty
     everything else.
     """
     K = FlowPolytope.examples()[4].to(np.zeros(1, dtype=dtype))
-    names = ["s-m", "m-a", "m-b", "a-n", "b-n", "n-t"]
-    capacity = np.full((400, 6), 2.0)
+    names, capacity = ["s-m", "m-a", "m-b", "a-n", "b-n", "n-t"], np.full((400, 6), 2.0)
     capacity[:, names.index("n-t")] = 0.5
     costs = np.tile([0.0, 1.0, 0.0, 1.0, 0.0, 0.0], (400, 1))
     costs[200:] = costs[200:, [0, 2, 1, 4, 3, 5]]

@@ -186,7 +186,7 @@ def test_bad_settings_are_refused_and_named(kind):
 # --- units ----------------------------------------------------------------------------------------
 
 
-def scaled_set(name: str, s: float) -> Any:
+def scaled_set(name, s):
     points = np.random.default_rng(3).standard_normal((7, 3))
     return {
         "simplex": lambda: Simplex(4, total=s),
@@ -199,7 +199,7 @@ def scaled_set(name: str, s: float) -> Any:
     }[name]()
 
 
-def rescaled(name: str, make: Any, x: float, f: float, g: float) -> bytes:
+def rescaled(name, make, x, f, g):
     """The actions in the old units, where points are x times as large, losses f times and
     constraints g times.
     """
@@ -249,7 +249,7 @@ class Log(checkpoint.Stored):
 
     tag = "log of the tests"
 
-    def __init__(self, rows: list[Any], count: int) -> None:
+    def __init__(self, rows, count):
         self.rows, self.count = rows, count
 
     def parts(self):
@@ -454,7 +454,7 @@ def loaded(change):
 
 
 DICE, TURNS = np.random.default_rng(0), itertools.count()
-BROKEN: dict[str, dict[str, Any]] = {
+BROKEN = {
     "actions are members: 0.5 0.5 0.5": {"act": lambda self, s: frozen(1.5 * s.x)},
     "actions are members: nan nan nan": closing(
         lambda new, *_: new._replace(x=frozen(np.full(3, np.nan)))

@@ -155,8 +155,7 @@ def test_without_any_method_nothing_is_claimed():
 
 
 def test_where_no_round_can_be_kept_nothing_is_compared_with_kept_rounds():
-    K = tw.sets.Simplex(2)
-    losses = tw.functions.Linear([[1.0, 2.0]] * 3)
+    K, losses = tw.sets.Simplex(2), tw.functions.Linear([[1.0, 2.0]] * 3)
     stream = tw.Stream(losses, tw.functions.Capacity([[0.25, 0.25]] * 3))
     run = tw.run(tw.LyapunovDescent(K), stream)
     assert run.least_breach is not None

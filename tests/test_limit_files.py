@@ -122,7 +122,6 @@ def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_s
     monkeypatch.setattr(run_files, "MOST_LIMITS", 4 * 50)
     assert main(["run", "network.toml", "--out", "out"]) == 0
     days = recomputed(here / "out", tables)["time"].unique().tolist()
-    every = -(-len(days) // 4)
-    said = " ".join(capsys.readouterr().out.split())
+    every, said = -(-len(days) // 4), " ".join(capsys.readouterr().out.split())
     assert f"The tables of limits have one of every {every} rounds that broke some." in said
     assert pandas.read_csv(here / "out" / "limits.csv")["time"].unique().tolist() == days[::every]

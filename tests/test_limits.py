@@ -24,8 +24,7 @@ from tidewolf.methods.steps.lyapunov import LyapunovWeights
 from tidewolf.report.page import limits_context
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, SimplexProduct
 
-seeds = st.integers(0, 2**32)
-DIAMOND = FlowPolytope.examples()[0]
+seeds, DIAMOND = st.integers(0, 2**32), FlowPolytope.examples()[0]
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
 TRIANGLE = FlowPolytope.from_edges(LINKS, source="SEA", target="NYC")
 SETS = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), SimplexProduct([2, 3]), Box([-1, 0], [1, 3])]
@@ -34,8 +33,7 @@ KINDS = ["turning", "rare and huge", "capacities", "mixed", "never broken"]
 
 def hostile(kind, K, rounds, seed, limits=3):
     """A stream of several limits a round, in units of their own, that one point keeps."""
-    rng = np.random.default_rng(seed)
-    n = math.prod(K.shape)
+    rng, n = np.random.default_rng(seed), math.prod(K.shape)
     star = 0.7 * K.center + 0.3 * K.lmo(rng.standard_normal(K.shape))
     turns = np.where(np.arange(rounds) // 5 % 2, -1.0, 1.0)[:, None]
     C = turns * rng.standard_normal(n) + 0.3 * rng.standard_normal((rounds, n))
@@ -69,14 +67,10 @@ PATHS = MaxUtilization(
 )
 SPARSE = csr_array(np.arange(12.0).reshape(6, 2) - 5.0)
 BATCHES = [
-    *Capacity.examples(),
-    *MaxAffine.examples(),
-    MaxAffine(SPARSE, np.ones((4, 6))),
-    PATHS,
-    *Max.examples(),
-    Max(Affine([[1.0, 0.0, 2.0]] * 2, [0.1, 0.2]), PATHS, Max(PATHS)),
+    *Capacity.examples(), *MaxAffine.examples(), MaxAffine(SPARSE, np.ones((4, 6))), PATHS,
+    *Max.examples(), Max(Affine([[1.0, 0.0, 2.0]] * 2, [0.1, 0.2]), PATHS, Max(PATHS)),
     Affine([[1.0, 2.0], [0.0, 3.0]], [1.0, 2.0]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("batch", BATCHES, ids=[f"{i}" for i in range(len(BATCHES))])
@@ -103,8 +97,7 @@ def test_feedback_adds_up_each_limit_over_the_rounds_in_which_it_is_broken(seed)
     A, b = rng.standard_normal((T, k, n)), rng.standard_normal((T, k))
     x, y = rng.standard_normal((2, n))
     batch = MaxAffine(A, b)
-    found = limits_at(batch, x, batch.values(x))
-    table = A @ x - b
+    found, table = limits_at(batch, x, batch.values(x)), A @ x - b
     broken = table > 0.0
     assert found.in_all == k
     assert found.which.tolist() == np.flatnonzero(broken.any(axis=0)).tolist()
@@ -137,8 +130,7 @@ def bad_limits(good):
 
 def three(values):
     """Feedback on a round with three limits."""
-    limits = MaxAffine([np.eye(3)], [-np.asarray(values, dtype=float)])
-    x = np.zeros(3)
+    limits, x = MaxAffine([np.eye(3)], [-np.asarray(values, dtype=float)]), np.zeros(3)
     return first_order(Linear([[1.0, -1.0, 0.5]]), limits, x, limits.values(x), per_constraint=True)
 
 
@@ -202,8 +194,7 @@ class Plainly:
         return s, w
 
     def at_most(self, i, most):
-        unit = 2.0 * self.G[i] * self.K.diameter
-        others = self.paid.sum() - self.paid[i]
+        unit, others = 2.0 * self.G[i] * self.K.diameter, self.paid.sum() - self.paid[i]
         e = self.growth()
         return unit / e * math.log1p(e * (most - others) / (self.rho[i] * lyapunov.THETA * unit))
 
@@ -222,8 +213,7 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
         for _ in range(20):
             A = rng.standard_normal((1, limits, 4)) * 10.0 ** np.arange(limits)[:, None]
             b = rng.standard_normal((1, limits)) * 10.0 ** np.arange(limits)
-            c = rng.choice([0.0, 1.0]) * rng.standard_normal(4)
-            g = MaxAffine(A, b)
+            c, g = rng.choice([0.0, 1.0]) * rng.standard_normal(4), MaxAffine(A, b)
             block = first_order(Linear([c]), g, x, g.values(x), per_constraint=True)
             y = rng.standard_normal(4)
             block = played_at(block, x, y)
@@ -317,8 +307,7 @@ ONES = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_what_is_measured_stays_below_what_was_promised_for_so_many_limits(k):
-    K, T = Simplex(5), 60
-    rng = np.random.default_rng(k)
+    K, T, rng = Simplex(5), 60, np.random.default_rng(k)
     C, A = rng.normal(size=(T, 5)), rng.normal(size=(T, k, 5))
     C, A = (rows / np.linalg.norm(rows, axis=-1, keepdims=True) for rows in (C, A))
     known = {"horizon": T, "tolerance": 1e-2, "calls_per_round": 804.0, "caution": 1.0, **ONES}

@@ -13,13 +13,11 @@ import tempfile
 import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 import pytest
 
 import tidewolf as tw
-from servers import Servers
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.building import RoundReader
@@ -46,8 +44,7 @@ name = "Ensemble"
 season = "1d"
 experts = ["last"]
 """
-ROUNDS = 20
-RNG = np.random.default_rng(7)
+ROUNDS, RNG = 20, np.random.default_rng(7)
 T = np.arange(ROUNDS)[:, None]
 COSTS = (
     2.0 + np.sin(2.0 * np.pi * (T / 24 + np.linspace(0.0, 1.0, 7))) + 0.1 * RNG.random((ROUNDS, 7))
@@ -58,7 +55,7 @@ TIMES = [
 ]
 
 
-def row(t: int, **more: Any) -> dict[str, Any]:
+def row(t, **more):
     """The row of a round, from 0."""
     return {
         "time": TIMES[t],
@@ -68,15 +65,15 @@ def row(t: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def text(*rows: dict[str, Any]) -> str:
+def text(*rows):
     return "".join(json.dumps(one) + "\n" for one in rows)
 
 
-def table_line(t: int, values: Any) -> str:
+def table_line(t, values):
     return f"{TIMES[t]},{','.join(map(repr, values[t].tolist()))}\n"
 
 
-def written(tmp_path: Path) -> Path:
+def written(tmp_path):
     """The file of an experiment, with tables of one row."""
     (tmp_path / "links.csv").write_text("tail,head\n" + "".join(f"{a},{b}\n" for a, b in LINKS))
     header = f"time,{','.join(NAMES)}\n"
@@ -92,21 +89,20 @@ def network(tmp_path):
     return written(tmp_path)
 
 
-def runner(network: Path, database: str = "routing.db", **more: Any) -> LiveRunner:
+def runner(network, database="routing.db", **more):
     reader = RoundReader(tw.experiments.load(network))
     return LiveRunner(reader, live_learner(reader), network.with_name(database), **more)
 
 
-def answers(network: Path, *rows: dict[str, Any], database: str = "whole.db") -> list[str]:
+def answers(network, *rows, database="whole.db"):
     """The decisions of the rounds, computed in this process: entry k is the answer to row k."""
     with runner(network, database) as one:
         return [one.answer(), *(one.take(parse(json.dumps(each))) for each in rows)]
 
 
-def taken(one: LiveRunner, given: dict[str, Any]) -> dict[str, Any]:
+def taken(one, given):
     """The answer to a row, as data."""
-    found: dict[str, Any] = json.loads(one.take(parse(json.dumps(given))))
-    return found
+    return json.loads(one.take(parse(json.dumps(given))))
 
 
 @pytest.fixture(scope="module")
@@ -121,9 +117,7 @@ def launcher(servers, tmp_path_factory):
 class Live:
     """The command, running in a process of its own."""
 
-    def __init__(
-        self, launcher: Servers, network: Path, *more: str, stdout: str | None = None
-    ) -> None:
+    def __init__(self, launcher, network, *more, stdout=None):
         folder = Path(tempfile.mkdtemp(dir=network.parent))
         files = [str(folder / name) for name in ("stdin", "stdout", "stderr")]
         for path in files:
@@ -136,18 +130,18 @@ class Live:
         self._stderr = os.open(files[2], os.O_RDONLY)
         self._rest, self._code = b"", None
 
-    def __enter__(self) -> Self:
+    def __enter__(self):
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *_):
         if self._code is None:
             self.end(signal.SIGKILL)
 
-    def send(self, data: str) -> None:
+    def send(self, data):
         for part in range(0, len(data), 1 << 15):
             os.write(self._stdin, data[part : part + (1 << 15)].encode())
 
-    def line(self, seconds: float = 60.0) -> str | None:
+    def line(self, seconds=60.0):
         """The next line of stdout; None where none comes in time, or it ended."""
         end = time.monotonic() + seconds
         while b"\n" not in self._rest:
@@ -160,18 +154,18 @@ class Live:
         line, _, self._rest = self._rest.partition(b"\n")
         return line.decode()
 
-    def send_no_more(self) -> None:
+    def send_no_more(self):
         os.close(self._stdin)
         self._stdin = -1
 
-    def said(self, upto: bytes) -> bytes:
+    def said(self, upto):
         """What it says on stderr, up to this."""
         found = b""
         while upto not in found and (data := os.read(self._stderr, 1 << 16)):
             found += data
         return found
 
-    def end(self, number: int | None = None) -> tuple[int, str]:
+    def end(self, number=None):
         """Its exit code and what else it said on stderr, after a signal or the end of its rows."""
         if number is not None:
             os.kill(self.process, number)
@@ -298,9 +292,8 @@ def test_a_terminal_is_shown_text_and_a_term_ends_with_the_row(launcher, network
 # --- within this process ------------------------------------------------------------------------
 
 
-def state(one: LiveRunner) -> bytes:
-    saved: bytes = one.learner.save(one.session.state)
-    return saved
+def state(one):
+    return one.learner.save(one.session.state)
 
 
 def test_whatever_is_refused_changes_nothing(network):
@@ -309,7 +302,7 @@ def test_whatever_is_refused_changes_nothing(network):
             one.take(parse(text(row(t))))
         before, answer = state(one), one.answer()
         early = (datetime(2026, 3, 1) + timedelta(minutes=90)).isoformat()
-        bad: list[tuple[dict[str, Any], str]] = [
+        bad = [
             ({**row(1), "costs": [1.0] * 7}, "Round 2"),
             ({**row(2), "played": {"SEA > DEN": 1.0}}, "Round 3"),
             ({**row(2), "unavailable": ["SEA > DEN"]}, "Round 3"),
@@ -421,7 +414,7 @@ def test_a_session_in_memory_decides_alike(network):
                 assert found[t + 1]["cost"] == pytest.approx(cost)
 
 
-def follower(tmp_path: Path, **tables: str) -> Follower:
+def follower(tmp_path, **tables):
     for name, content in tables.items():
         (tmp_path / f"{name}.csv").write_text(content)
     return Follower({name: tmp_path / f"{name}.csv" for name in tables})
@@ -541,8 +534,7 @@ def test_who_decides_is_the_first_that_is_named_or_ensemble(network):
         network.write_text(text)
         return live_learner(RoundReader(tw.experiments.load(network)))
 
-    unnamed = NETWORK.partition("[[learners]]")[0]
-    found = learner(NETWORK)
+    unnamed, found = NETWORK.partition("[[learners]]")[0], learner(NETWORK)
     K = found.K
     assert found == tw.Ensemble(K, experts=[tw.experts.Season("1d"), tw.experts.Resolve()])
     assert learner(unnamed) == tw.Ensemble(K, experts=[tw.experts.Resolve()])
@@ -582,7 +574,7 @@ def test_advice_and_context_are_of_the_decision_that_follows(tmp_path):
             assert list(answer["decision"].values()) == x.tolist()
 
 
-def command(network: Path, *more: str) -> int:
+def command(network, *more):
     return main(["live", str(network), "--db", str(network.with_name("routing.db")), *more])
 
 

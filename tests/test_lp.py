@@ -18,7 +18,7 @@ from tidewolf.sets import Box, FlowPolytope, Permutahedron, Product, Simplex, Si
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(seed: int, T: int, n: int) -> tw.Stream:
+def drawn(seed, T, n):
     rng = np.random.default_rng(seed)
     losses = MaxAffine(rng.normal(size=(T, 3, n)), rng.normal(size=(T, 3)))
     return tw.Stream(losses, Capacity(1.5 / n + 0.3 * rng.random((T, n))))
@@ -44,8 +44,7 @@ def test_the_bracket_holds_and_closes(seed, T, n, unit):
 def test_any_multipliers_prove_a_lower_bound(seed, zero):
     K, stream = Simplex(3), drawn(seed, 4, 3)
     task = Task.of(K, stream.losses, stream.constraints)
-    best = tw.best_in_hindsight(K, stream)
-    rng = np.random.default_rng(seed)
+    best, rng = tw.best_in_hindsight(K, stream), np.random.default_rng(seed)
     lam, mu = (
         rng.exponential(size=k) * (rng.random(k) < 0.5) * (not zero) for k in (len(task.b), 12)
     )

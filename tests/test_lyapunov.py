@@ -109,8 +109,7 @@ def test_the_flagship_goes_less_far_past_a_limit_the_less_cautious_it_is():
     """One broken limit, no losses: the next point moves away from it by what is needed, and by more
     the larger the caution.
     """
-    K = tw.sets.Box([0.0], [1.0])
-    constraint = tw.functions.Affine([[1.0]], [0.45])
+    K, constraint = tw.sets.Box([0.0], [1.0]), tw.functions.Affine([[1.0]], [0.45])
     plays = []
     for caution in (0.1, 10.0, 1000.0):
         session = tw.Session(tw.LyapunovDescent(K, horizon=100, caution=caution))

@@ -46,8 +46,7 @@ MADE = {
 
 @thinned(2, make=[*MADE], kind=COMBINED)
 def test_where_excess_is_dear_the_combination_proves_every_point(kind, make, asked):
-    K = MADE[make](graph(8, 12))
-    T = 40
+    K, T = MADE[make](graph(8, 12)), 40
     found = tw.run(kind(K, horizon=T), stream(K, T))
     assert isinstance(K, CostlyMembership)
     check = found.certificate.checks[0]

@@ -111,8 +111,7 @@ def test_a_link_that_is_added_moves_nothing_at_first(kind):
     told = Told(learners(K, kind))
     told.through(rounds_on(K, 50, rng))
     wide = flows([*edges(K), *(link for link in LINKS if link not in edges(K))])
-    last = Move(K, wide).scattered(told.session.play())
-    state = told.session.state
+    last, state = Move(K, wide).scattered(told.session.play()), told.session.state
     told.session.migrate(learners(wide, kind))
     assert distance_moved(told.session.play(), last) <= 1e-12
     assert distance_moved(wide.center, last) > 0.1
@@ -199,8 +198,7 @@ def test_the_bound_on_the_violation_is_that_of_the_formula(seed):
     F, W = K.tangent(rng.standard_normal((2, 3))[0]), K.tangent(rng.standard_normal(3))
     sums = GradientSums(F, W, 3.0, 2.0)
     dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, False, sums, carried)
-    e = theta * 100**-0.5
-    most, unit = 2.0 - W.min() + W @ K.center, c * G * K.diameter
+    e, most, unit = theta * 100**-0.5, 2.0 - W.min() + W @ K.center, c * G * K.diameter
     plain = unit / e * math.log(math.exp(e * carried / unit) + e * most / (0.3 * theta * unit))
     assert weights.bound(dual).violation == pytest.approx(plain)
     assert weights.bound(weights.migrated(dual)).violation == carried + more
@@ -313,8 +311,7 @@ def test_what_moves_are_capped_from_goes_on():
         session = tw.Session(learner(K, max_move=0.05))
         for _ in range(5):
             session.observe(costs=[0.0, 0.0, 5.0])
-        x = session.play()
-        more = flows([(0, 1), (1, 5), (0, 5), (0, 2), (2, 5)])
+        x, more = session.play(), flows([(0, 1), (1, 5), (0, 5), (0, 2), (2, 5)])
         session.migrate(learner(more, max_move=0.05))
         assert np.allclose(session.play(), [*x, 0.0, 0.0])
         session.observe(costs=[5.0, 0.0, 5.0, 0.0, 0.0])
@@ -351,8 +348,7 @@ def test_what_was_told_of_the_round_that_stands_may_be_told_anew():
     session.play(advice={"desk": [1.0, 1.0, 0.0]})
     with pytest.raises(InvalidInput):
         session.play(advice={"desk": [0.0, 0.0, 1.0]})
-    x = session.play()
-    more = flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
+    x, more = session.play(), flows([(0, 5), (0, 1), (1, 5), (0, 2), (2, 5)])
     session.migrate(tw.Ensemble(more, experts=["desk"]))
     assert np.allclose(session.learner.act(session.state), [x[2], x[0], x[1], 0.0, 0.0])
     again = session.play(advice={"desk": [0.0, 0.0, 0.0, 1.0, 1.0]})

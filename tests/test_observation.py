@@ -1,7 +1,5 @@
 """What `Session.observe` refuses: the kind of error, what it names, and that nothing changes."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -27,7 +25,7 @@ GRADIENTS = {
     "constraint_gradient": np.ones(5),
 }
 ROUNDS = {n: {"loss": STREAM.losses[:n], "constraint": STREAM.constraints[:n]} for n in (0, 4)}
-REFUSED: list[tuple[dict[str, Any], type[Exception], str]] = [
+REFUSED = [
     ({}, InvalidInput, "nothing; LyapunovDescent needs FirstOrder"),
     ({"capacities": np.ones(5)}, InvalidInput, "capacities"),
     ({"costs": COSTS[0], "loss": ONE}, InvalidInput, "costs and loss"),

@@ -5,7 +5,6 @@ deadline, over a changed set, gone back, saved and killed; and what holds all th
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -96,9 +95,9 @@ class Model:
 
     def __init__(self):
         self.regret = self.violation = 0.0
-        self.epoch: list[tuple[Any, Any, Any]] = []
-        self.observed: dict[int, Any] = {}
-        self.last: Any = None
+        self.epoch = []
+        self.observed = {}
+        self.last = None
         """what was played last, where it is known"""
         self.newest = -1
         """the newest round that was decided, and looked at"""
@@ -124,10 +123,10 @@ class Week:
         self.loaded = tw.Session(self.learner, **self.expire)
         self.storage = self._opened()
         self.model, self.past = Model(), [(0, Model())]
-        self.bare: set[int] = set()
+        self.bare = set()
         """rounds that were asked for with nothing told"""
-        self.out: dict[int, list[int]] = {}
-        self.held: dict[int, list[int]] = {}
+        self.out = {}
+        self.held = {}
         """the same right after the last change of the set"""
         self.observes(0)
 
@@ -177,7 +176,7 @@ class Week:
 
     def known(self, n, deadline):
         advice = member(self.K, self.rng)
-        told: dict[str, Any] = {"advice": {"a": advice}, "context": n % 3}
+        told = {"advice": {"a": advice}, "context": n % 3}
         if deadline:
             return {**told, "deadline": 20.0}
         return told if n % 3 != 1 else {"time": 60.0 * n}
@@ -196,7 +195,7 @@ class Week:
         x = self.learner.act(state) if own is None else own.x
         if own is None and number > self.model.newest:
             self.defer(number, x)
-        seen: dict[str, Any] = self.round_of()
+        seen = self.round_of()
         costs, room = seen["costs"], seen["capacities"]
         if gradient:  # of the same loss, where it was played, under a limit that is kept
             seen, room = {"loss_gradient": costs, "constraint_value": -1.0}, np.full_like(room, 9.0)
@@ -350,7 +349,7 @@ class Week:
                 self.migrates(n % len(NETWORKS))
             case _:  # nonsense
                 bad = self.round_of()
-                wrong: list[dict[str, Any]] = [
+                wrong = [
                     {**bad, "round": upcoming + 1},
                     {**bad, "played": 2.0 * self.K.center},
                     {"costs": [np.nan] * self.K.shape[0], "round": some},
@@ -383,8 +382,7 @@ def lived(script, kind, seed, **how):
 
 
 def test_nobody_ignores_an_outage_in_a_late_stream():
-    K = NETWORKS[0]
-    late = {"arrives": [1, 2, 2], "unavailable": [None, "a > b", None]}
+    K, late = NETWORKS[0], {"arrives": [1, 2, 2], "unavailable": [None, "a > b", None]}
     stream = tw.Stream(Linear(np.ones((3, 5))), **late)
     with pytest.raises(errors.NotSupported, match="cannot leave out"):
         tw.run(tw.LyapunovFrankWolfe(K), stream)

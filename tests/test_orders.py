@@ -198,8 +198,7 @@ def test_a_warm_basis_saves_all_exchanges_and_a_wrong_one_does_no_harm():
     rng = np.random.default_rng(0)
     K = sets.Polytope(csr_array(rng.random((20, 40))), np.full(20, 8.0), bounds=(0.0, 1.0))
     d = rng.standard_normal(40)
-    first, solver = K.answer(d), K._model._solver
-    exchanges = []
+    first, solver, exchanges = K.answer(d), K._model._solver, []
     for warm in (None, first.warm):
         K.answer(d, warm)
         exchanges.append(solver.getInfo().simplex_iteration_count)

@@ -42,8 +42,7 @@ def series(names, values):
     return table
 
 
-RNG = np.random.default_rng(5)
-HOURS = np.arange(ROUNDS)[:, None]
+RNG, HOURS = np.random.default_rng(5), np.arange(ROUNDS)[:, None]
 KILOMETRES, MOST = ([link[i] for link in LINKS] for i in (2, 3))
 WAVE = np.sin(HOURS / 3.0 + RNG.random(len(LINKS)) * 6.0)
 COSTS = series(NAMES, KILOMETRES * (1.0 + 0.4 * WAVE))
@@ -166,8 +165,7 @@ def link_shares(told, decisions, out):
                     table[link] += decisions[each.tunnel]
             found[str(name)] = table
         return found
-    several = len(told.commodities) > 1
-    found = {}
+    several, found = len(told.commodities) > 1, {}
     for name in told.commodities:
         start = f"{name}: " if several else ""
         own = [column for column in decisions.columns[1:] if column.startswith(start)]

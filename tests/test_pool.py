@@ -9,9 +9,7 @@ from tidewolf.methods.pool import Pool
 from tidewolf.projection.active import ExactPoint
 from tidewolf.sets import Box, CappedSimplex, L2Ball, Product, Simplex
 
-K = L2Ball(3)
-BOX = Product(Simplex(3), CappedSimplex(4, 0.5))
-TOL = 1e-4
+K, BOX, TOL = L2Ball(3), Product(Simplex(3), CappedSimplex(4, 0.5)), 1e-4
 
 
 def moved(pool, rounds, over=K, seed=0, budget=3):
@@ -23,8 +21,7 @@ def moved(pool, rounds, over=K, seed=0, budget=3):
 
 
 def test_a_vertex_that_one_found_costs_the_others_no_call():
-    pool = Pool.start(K, 2)
-    y = np.array([2.0, 0.0, 0.0])
+    pool, y = Pool.start(K, 2), np.array([2.0, 0.0, 0.0])
     pool, first = pool.projected(0, K, y + 0.0, TOL, 9)
     pool, second = pool.projected(1, K, y + 0.0, TOL, 0)
     assert first.calls > 0

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -28,8 +27,7 @@ from tidewolf.storage import SessionStore, copies, session_store
 from transport import never
 
 SCRIPT = str(Path(__file__).with_name("killed.py"))
-LEARNER = LEARNERS["LyapunovDescent"]
-ROUNDS = 60
+LEARNER, ROUNDS = LEARNERS["LyapunovDescent"], 60
 
 
 @cache
@@ -162,7 +160,7 @@ def test_what_was_taken_is_written_to_by_nobody_else(
 
 
 def test_names_are_given_once_and_numbers_never_again(pair):
-    made: list[str] = []
+    made = []
 
     def make(store):
         for number in range(8):
@@ -365,7 +363,7 @@ def test_when_one_of_two_servers_is_killed_under_load_the_other_goes_on_to_the_b
     both = [servers.start(folder, "--database", postgres_url) for folder in folders]
     rounds, names = 12 * (kills + 1), [f"s{n}" for n in range(3)]
     costs = np.random.default_rng(8).random((rounds, 4)).tolist()
-    answers: dict[str, list[Any]] = {name: [] for name in names}
+    answers = {name: [] for name in names}
 
     def work(name):
         balancer, path = Balancer(both), f"/v1/sessions/{name}"

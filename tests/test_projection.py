@@ -180,8 +180,7 @@ def test_a_budget_is_kept_and_costs_nothing_but_distance(K, where, seed, budget)
 def test_a_chain_of_drifting_targets_keeps_every_promise(K, seed, tol, speed, budget):
     rng = np.random.default_rng(seed)
     tol *= K.radius**2 or 1.0
-    active = ActiveSet.start(K)
-    y = K.center
+    active, y = ActiveSet.start(K), K.center
     for _ in range(12):
         y = a_drift(K, y, speed * math.sqrt(tol), rng)
         done = active.project(K, y, tol=tol, budget=budget)
@@ -543,8 +542,7 @@ def naive_steps(points, weights, y, steps, stop):
     slopes = points @ (w @ points - y)
     chosen = (w > 0) | (slopes < w @ slopes - 1e-12)
     for _ in range(steps):
-        slopes = points @ (w @ points - y)
-        tie = active_set.TIE * stop
+        slopes, tie = points @ (w @ points - y), active_set.TIE * stop
         i = np.argmax(chosen & (slopes <= slopes[chosen].min() + tie))  # the first
         j = np.argmax((w > 0) & (slopes >= slopes[w > 0].max() - tie))
         gap = slopes[j] - slopes[i]
@@ -577,8 +575,7 @@ def test_corrective_steps_agree_with_the_naive_twin(seed, count, n, steps, stop)
     points, weights, y = a_combination(seed, count, n)
     expected = naive_steps(points, weights, y, steps, stop)
     expected = np.where(expected > active_set.DROP, expected, 0.0)
-    expected = expected / expected.sum()
-    kept_weights, y_kept = weights.copy(), y.copy()
+    expected, kept_weights, y_kept = expected / expected.sum(), weights.copy(), y.copy()
     for kind in (Sparse.of, Dense):
         table = table_of(points, kind)
         slopes = table.inner(table.combine(weights, y) - y, count)
@@ -618,8 +615,7 @@ def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
     same weights.
     """
     points, weights, y = a_combination(seed, count, n)
-    gram = points @ points.T
-    found, rng = [], np.random.default_rng(seed)
+    gram, found, rng = points @ points.T, [], np.random.default_rng(seed)
     for _ in range(4):
         moved, slopes = weights.copy(), points @ (weights @ points - y)
         slopes = slopes * (1 + 1e-15 * rng.standard_normal(count))
@@ -657,8 +653,7 @@ def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count
     rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2
     active, y = ActiveSet.start(K), K.center
     directions = np.array([K.tangent(d) for d in rng.standard_normal((count, *K.shape))])
-    steps = 0.1 * K.radius * directions / math.sqrt(K.dimension)
-    asked, longest = 0, 0
+    steps, asked, longest = 0.1 * K.radius * directions / math.sqrt(K.dimension), 0, 0
     for i, d in enumerate(steps):
         away = y + d - K.center
         y = K.center + away * min(1.0, K.radius / np.linalg.norm(away))
@@ -692,8 +687,7 @@ def test_caratheodory_keeps_the_point_with_as_few_atoms_as_it_takes(seed, count,
         "shifted": points + 100.0,
     }[kind]
     weights = rng.dirichlet(np.ones(count))
-    before = weights.copy()
-    new = search.caratheodory(points @ points.T, weights)
+    before, new = weights.copy(), search.caratheodory(points @ points.T, weights)
     np.testing.assert_array_equal(weights, before)
     room = 1e-9 * max(1.0, float(np.abs(points).max()))
     np.testing.assert_allclose(new @ points, weights @ points, atol=room)

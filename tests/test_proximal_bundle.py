@@ -207,12 +207,10 @@ def test_a_conic_solver_agrees(name, weights):
     n, b = K.shape[0], 8
     hull = np.array([K.tangent(e) for e in np.eye(n)])
     root = rng.normal(size=(b, n, n)) / np.sqrt(n)
-    P = root @ root.swapaxes(1, 2)
-    linear = pieces(K, rng, b, 3, False)
+    P, linear = root @ root.swapaxes(1, 2), pieces(K, rng, b, 3, False)
     curved = Quadratic(P, rng.normal(size=(b, n)) - P @ K.center, 0.3 * rng.normal(size=b))
     for block in (linear, curved):
-        task = posed(K, block, rng, delta, alpha)
-        x = cp.Variable(n)
+        task, x = posed(K, block, rng, delta, alpha), cp.Variable(n)
         if block is linear:
             terms = [cp.pos(cp.max(linear.A[t] @ x - linear.b[t])) for t in range(b)]
         else:

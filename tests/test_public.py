@@ -153,8 +153,7 @@ class Segment(tw.sets.ConvexSet):
 
 
 def a_run(K):
-    rng = np.random.default_rng(0)
-    limits = tw.functions.Capacity(np.full((40, 2), 0.8))
+    rng, limits = np.random.default_rng(0), tw.functions.Capacity(np.full((40, 2), 0.8))
     stream = tw.Stream(tw.functions.Linear(rng.normal(size=(40, 2))), limits)
     return tw.run(tw.LyapunovDescent(K, horizon=40), stream)
 
@@ -207,7 +206,7 @@ def test_atoms_of_another_kind_than_the_answers_are_told_apart():
 
 def test_the_users_functions_are_called_once_a_round():
     """But for the first ten, in which their gradients are tested; and never of a round to come."""
-    asked: list[int] = []
+    asked = []
 
     def value(t, x):
         asked.append(t)

@@ -19,8 +19,7 @@ from tidewolf.methods.events import Observe
 from tidewolf.observation import of_costs, point
 from tidewolf.storage.journal import decode, encode, read_event, stored
 
-CUBE = tw.sets.Box(np.zeros(2), np.ones(2))
-NUMBERS = st.floats(allow_nan=False)
+CUBE, NUMBERS = tw.sets.Box(np.zeros(2), np.ones(2)), st.floats(allow_nan=False)
 DOUBLES = arrays(np.float64, array_shapes(max_dims=3, max_side=4), elements=NUMBERS)
 ANY = st.one_of(
     DOUBLES,

@@ -26,8 +26,7 @@ from tidewolf.storage.session_store import SessionStore
 
 HERE = Path(__file__).parent / "refusals"
 LINES = [line for path in sorted(HERE.glob("*.jsonl")) for line in path.read_text().splitlines()]
-CASES = [json.loads(line) for line in LINES]
-SIMPLEX = {"kind": "Simplex", "n": 3}
+CASES, SIMPLEX = [json.loads(line) for line in LINES], {"kind": "Simplex", "n": 3}
 LINKS = [["SEA", "DEN"], ["SEA", "SFO"], ["SFO", "DEN"], ["DEN", "NYC"]]
 NETWORK = {"graph": LINKS, "source": "SEA", "target": "NYC"}
 ENSEMBLE = {"name": "Ensemble", "experts": ["mine"], "season": 4}

@@ -30,8 +30,7 @@ from tidewolf.report.charts import Clock, clock_of, picture, saved
 from tidewolf.report.rendering import run_styles
 from tidewolf.sets import Simplex
 
-sections = import_module("tidewolf.report.page")
-DATE = datetime(2026, 1, 2, tzinfo=UTC)
+sections, DATE = import_module("tidewolf.report.page"), datetime(2026, 1, 2, tzinfo=UTC)
 ABOUT = {"name": "routing", "about": "One flow across a backbone.", "seed": 3, "date": DATE}
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 

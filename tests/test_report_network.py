@@ -80,8 +80,7 @@ def test_utilisation_is_load_over_capacity():
 @pytest.mark.parametrize("moving", [False, True])
 def test_the_worst_utilisation_is_that_of_any_round_and_says_which(learner, moving):
     """Also if a kernel plays, if a round has capacity 0, and after a run was resumed."""
-    rng = np.random.default_rng(3)
-    links = [("a", "b"), ("b", "c"), ("a", "c")]
+    rng, links = np.random.default_rng(3), [("a", "b"), ("b", "c"), ("a", "c")]
     net = tw.networks.Network(links, source="a", target="c", demand=4.0)
     rounds = 400  # more than a page has parts
     room = 4.0 * rng.uniform(0.3, 1.0, (rounds, 3))
@@ -188,8 +187,7 @@ def test_a_network_with_demands_says_volumes(paths, moving):
 def test_of_a_large_network_the_busy_links_are_drawn_and_names_are_at_the_pointer():
     edges = [*(("s", i) for i in range(160)), *((i, "t") for i in range(160))]
     K = FlowPolytope.from_edges(edges, source="s", target="t")
-    run = run_on(K, 1)
-    x = np.zeros(320)
+    run, x = run_on(K, 1), np.zeros(320)
     x[[3, 163]], x[[4, 164]] = 0.75, 0.25
     run.trajectory.means[:] = x
     found = drawn(run)

@@ -11,11 +11,9 @@ from tidewolf.evaluation.tracking import entry_names
 from tidewolf.experiments.building import RoundReader
 
 LINKS = [("SEA", "DEN"), ("DEN", "SEA"), ("DEN", "NYC"), ("SEA", "SFO"), ("SFO", "NYC")]
-NAMES = [f"{tail} > {head}" for tail, head in LINKS]
-ROUNDS = 6
+NAMES, ROUNDS = [f"{tail} > {head}" for tail, head in LINKS], 6
 ONE = 'source = "SEA"\ntarget = "NYC"\ndemand = 4.0\n'
-MANY = 'commodities = "demands.csv"\n'
-COSTS = '[stream]\ncosts = "costs.csv"\n'
+MANY, COSTS = 'commodities = "demands.csv"\n', '[stream]\ncosts = "costs.csv"\n'
 
 
 @pytest.fixture
@@ -106,8 +104,7 @@ def test_without_tables_there_is_nothing_to_run_but_rows_can_come(folder):
 
 
 def test_weights_of_links_are_a_budget_on_what_they_carry(folder):
-    reader = RoundReader(read(folder))
-    weights = np.arange(5.0)
+    reader, weights = RoundReader(read(folder)), np.arange(5.0)
     _, limit = reader.functions({"costs": [1.0] * 5, "weights": weights.tolist(), "budgets": 3.0})
     x = reader.K.center
     loads = reader.network.loads(x)

@@ -60,8 +60,7 @@ def stream(K, kind, count, seed=0, scale=1.0):
     """Losses and limits of some kind; breaches are about as frequent as not."""
     rng, n = np.random.default_rng(seed), math.prod(K.shape)
     costs, c = scale * rng.standard_normal((count, n)), K.center
-    full = c * rng.uniform(0.5, 2.0, (count, n))
-    rows = rng.standard_normal((count, n))
+    full, rows = c * rng.uniform(0.5, 2.0, (count, n)), rng.standard_normal((count, n))
     many = rng.standard_normal((count, 3, n))
     offsets = many @ c + 0.1 * K.radius * rng.standard_normal((count, 3))
     losses, limits = Linear(costs), tw.functions.Unlimited(K.shape, count)
@@ -119,23 +118,17 @@ def numbers(recording):
     """All that was recorded."""
     state, audit = recording.state, recording.audit
     return {
-        "losses": recording.losses,
-        "violations": recording.violations,
-        "distances": recording.distances,
-        "calls": recording.calls,
-        "churn": recording.churn,
-        "last": recording.movement.last,
-        "means": recording.trajectory.means,
-        "trajectory": np.array(recording.trajectory.parts()[1:3]),
-        "each": recording.each,
+        "losses": recording.losses, "violations": recording.violations,
+        "distances": recording.distances, "calls": recording.calls, "churn": recording.churn,
+        "last": recording.movement.last, "means": recording.trajectory.means,
+        "trajectory": np.array(recording.trajectory.parts()[1:3]), "each": recording.each,
         "peaks": recording.peaks.used,
         **{f"breaches {i}": part for i, part in enumerate(recording.breaches.parts())},
         "membership": np.array(recording.membership.parts()[1:4]),
         "infeasibility": np.array(recording.membership.worst),
         "audit": np.array([audit.updates, *audit.numbers()[-2:], len(audit.sample)]),
-        "ends": np.array(recording.ends),
-        **told(state),
-    }
+        "ends": np.array(recording.ends), **told(state),
+    }  # fmt: skip
 
 
 def told(state):
@@ -537,8 +530,7 @@ def test_rounding_does_not_choose_between_vertices(name, kind):
     points.
     """
     K = SETS[name]
-    played, found = stream(K, kind, 120, seed=7), []
-    rng = np.random.default_rng(0)
+    played, found, rng = stream(K, kind, 120, seed=7), [], np.random.default_rng(0)
     for off in (0.0, 4.0 * EPS):
         noise = 1.0 + off * rng.uniform(-1.0, 1.0, played.losses.C.shape)
         own = tw.Stream(Linear(played.losses.C * noise), played.constraints)
@@ -707,8 +699,7 @@ def test_rounds_from_one_state_do_not_see_each_other():
         return start
 
     begun, again = (after(kernel.begin(learner.start()), range(6), 1.0) for _ in range(2))
-    alone = after(begun, range(6, 12), -1.0).x
-    other = after(again, range(6, 12), 1.0).x
+    alone, other = after(begun, range(6, 12), -1.0).x, after(again, range(6, 12), 1.0).x
     assert not np.allclose(alone, other, atol=1e-6 * K.radius)
     np.testing.assert_array_equal(after(again, range(6, 12), -1.0).x, alone)
     np.testing.assert_array_equal(after(again, range(6, 12), 1.0).x, other)

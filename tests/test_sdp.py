@@ -22,8 +22,7 @@ from tidewolf.hindsight.sdp import AlternatingDirections, SemidefiniteProgrammin
 from tidewolf.hindsight.task import Solution, Task
 from tidewolf.sets import BoundedPSD, Fantope, L2Ball, NuclearBall, Simplex, Spectraplex, Translated
 
-seeds = st.integers(0, 2**32 - 1)
-few = settings(max_examples=5, deadline=None)
+seeds, few = st.integers(0, 2**32 - 1), settings(max_examples=5, deadline=None)
 ROOM = [-0.3, -0.1, 0.05, 0.3]
 SOLVERS = [
     pytest.param(SemidefiniteProgramming(), id="semidefinite"),
@@ -81,8 +80,7 @@ def test_a_ball_and_a_half_space_have_a_closed_form(seed, offset, far):
     rng = np.random.default_rng(seed)
     c, a, shift = rng.normal(size=3), rng.normal(size=3), far * np.ones(3)
     a /= np.linalg.norm(a)
-    across = c - (c @ a) * a
-    free = -c / np.linalg.norm(c)
+    across, free = c - (c @ a) * a, -c / np.linalg.norm(c)
     x = offset * a - math.sqrt(1 - offset**2) * across / np.linalg.norm(across)
     x = free if free @ a <= offset else x
     stream = Stream(Linear.one(c), Affine.one(a, offset + float(a @ shift)))
@@ -191,8 +189,7 @@ def test_its_limits_bind_and_can_be_met(problem):
     stream, K = problem.stream, problem.K
     assert len(problem) == 1000
     assert stream.constraints.values(np.zeros(K.shape)).max() <= -0.02
-    best = best_in_hindsight(K, stream)
-    free = K.lmo(stream.losses.C.sum(axis=0))
+    best, free = best_in_hindsight(K, stream), K.lmo(stream.losses.C.sum(axis=0))
     assert best.feasible
     assert best.upper - best.lower <= 2e-6 * abs(best.upper)
     assert (stream.constraints.values(free) > 0).mean() > 0.5
@@ -268,8 +265,7 @@ def holds(K, stream, got, width):
     assert got.lower <= got.upper
     assert got.upper - got.lower <= width * abs(got.upper)
     assert K.infeasibility(got.point) <= 1e-9 * max(K.radius, np.abs(got.point).max())
-    size = max(1.0, K.radius)
-    assert stream.constraints.values(got.point).max() <= 2e-9 * size
+    assert stream.constraints.values(got.point).max() <= 2e-9 * max(1.0, K.radius)
     assert float(stream.losses.values(got.point).sum()) <= got.upper + 1e-12 * abs(got.upper)
 
 
@@ -310,8 +306,7 @@ def test_however_equations_are_said_they_are_the_same():
     def rounds(count):
         return Linear(np.tile(C / count, (count, 1, 1)))
 
-    X = np.eye(n) + 0.1 * symmetric(rng, n)
-    E = np.zeros((len(i), n, n))
+    X, E = np.eye(n) + 0.1 * symmetric(rng, n), np.zeros((len(i), n, n))
     E[np.arange(len(i)), i, j] = 1.0
     v, K = X[i, j], BoundedPSD(n, 8.0)
     k, either = len(i), [*(3 * v), *(-0.7 * v)]
@@ -333,8 +328,7 @@ def test_however_equations_are_said_they_are_the_same():
 def test_bounds_beside_equations_bind():
     rng = np.random.default_rng(4)
     n, rows = 8, rng.normal(size=(400, 1, 8, 8))
-    diagonal = np.eye(n)[:, :, None] * np.eye(n)[:, None, :]
-    X = np.eye(n)
+    diagonal, X = np.eye(n)[:, :, None] * np.eye(n)[:, None, :], np.eye(n)
     pairs = np.concatenate([diagonal[:, None], -diagonal[:, None]], axis=1)
     A = np.concatenate([np.repeat(rows, 2, axis=1), pairs])
     room = np.repeat(rows.reshape(400, -1) @ X.reshape(-1, 1) + 0.3, 2, axis=1)
@@ -365,8 +359,7 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("K", "entries"), IMPOSSIBLE)
 @pytest.mark.parametrize("squares", [False, True])
 def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
-    rng = np.random.default_rng(5)
-    limits = fixed(entries, K.shape)
+    rng, limits = np.random.default_rng(5), fixed(entries, K.shape)
     if squares:
         limits = Squared(limits.low, limits.places, limits.sides)
     got = best_in_hindsight(K, Stream(Linear.one(rng.normal(size=K.shape)), limits))
@@ -375,8 +368,7 @@ def test_equations_that_no_member_keeps_are_proved_so(K, entries, squares):
     proof = got.infeasibility
     assert proof.bound > 0
     assert proof.weights.sum() == pytest.approx(1.0)
-    members = [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]
-    for x in members:
+    for x in [K.project(rng.normal(size=K.shape) * K.radius) for _ in range(20)]:
         if squares:
             assert proof.weights @ limits.values(x)[proof.rounds] >= proof.bound * (1 - 1e-9)
         else:
@@ -426,8 +418,7 @@ def test_zeros_and_ones_on_the_diagonal_take_their_rows_with_them(K, entries, sm
 def test_a_trace_that_some_entries_use_up_leaves_the_others_nothing(K):
     C = symmetric(np.random.default_rng(7), 12)
     got = best_in_hindsight(K, Stream(Linear.one(C), fixed(QUARTERS, (12, 12))))
-    rest = Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4)))
-    want = best_in_hindsight(Spectraplex(4), rest)
+    want = best_in_hindsight(Spectraplex(4), Stream(Linear.one(C[:4, :4]), fixed(QUARTERS, (4, 4))))
     assert got.feasible
     assert got.lower <= want.upper
     assert got.upper >= want.lower

@@ -19,8 +19,7 @@ def metrics(overviews=(), counters=(), traffic=None, trouble=None, syncs=4):
     store = SimpleNamespace(commits=SimpleNamespace(syncs=syncs, items=10, trouble=trouble))
     counters = Counter(dict(counters))
     sessions = SimpleNamespace(overview=lambda: overviews, counters=counters, store=store)
-    found = {}
-    text = exposition(sessions, traffic or Traffic()).body.decode()
+    found, text = {}, exposition(sessions, traffic or Traffic()).body.decode()
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
             of = found.setdefault(sample.name.removeprefix("tidewolf_"), {})

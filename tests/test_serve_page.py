@@ -19,8 +19,7 @@ from tidewolf.service.pages import MOST, content_policy, line, session_page, ses
 from tidewolf.service.requests import Caller
 from tidewolf.service.sessions import Overview
 
-browser, visit = browsing.browser, browsing.visit
-NOW = 1.8e9
+browser, visit, NOW = browsing.browser, browsing.visit, 1.8e9
 HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'"
 
 
@@ -109,8 +108,7 @@ def test_the_page_shows_every_session_the_totals_and_trouble():
     html = shown(some(30), trouble="There is no space left on the disk.")
     for each in some(30):
         assert f"./v1/sessions/{each.name}/report" in html
-    text = " ".join(Elements(html).words)
-    rounds = sum(each.rounds for each in some(30))
+    text, rounds = " ".join(Elements(html).words), sum(each.rounds for each in some(30))
     marks = ("limit violated", "no feedback", "pinned", "shadow", "frozen")
     for words in (*marks, f"{rounds:,}", f"tidewolf {tw.__version__}", "There is no space left"):
         assert words in text, words

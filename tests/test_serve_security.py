@@ -21,15 +21,11 @@ writer     a-       a-writes      controller
 reader     a-       a-reads
 """
 WRITES = (
-    ("PUT", "", SIMPLEX),
-    ("DELETE", "", None),
-    ("POST", "/decisions", {}),
-    ("POST", "/observations", {"costs": [1, 2, 3]}),
-    ("POST", "/mode", {"mode": "live"}),
-    ("POST", "/pin", {"decision": None}),
-    ("POST", "/rollback", {"round": 1}),
+    ("PUT", "", SIMPLEX), ("DELETE", "", None), ("POST", "/decisions", {}),
+    ("POST", "/observations", {"costs": [1, 2, 3]}), ("POST", "/mode", {"mode": "live"}),
+    ("POST", "/pin", {"decision": None}), ("POST", "/rollback", {"round": 1}),
     ("POST", "/migrate", {"learners": [{"name": "LyapunovDescent"}]}),
-)
+)  # fmt: skip
 READS = ("", "/decisions/1", "/history", "/experts", "/explanation", "/report", "/audit")
 
 

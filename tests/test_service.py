@@ -4,22 +4,32 @@ ends.
 
 import base64
 import contextlib
+import http.client
 import json
 import os
 import signal
+import subprocess
 import sys
+import threading
 import time
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pytest
-from hypothesis import given
+import schemathesis
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from schemathesis import checks
+from schemathesis.generation import GenerationMode
 
 import tidewolf as tw
-from serving import SIMPLEX, call, connected, fresh, in_thread
+from hostile_bodies import OTHERS, STRINGS
+from serving import SECONDS, SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core import errors
 from tidewolf.service import models, requests
+from tidewolf.service.app import App
+from tidewolf.service.sessions import Sessions
+from tidewolf.storage.session_store import SessionStore
 
 COSTS = [1.0, 0.2, 0.5]
 
@@ -55,8 +65,7 @@ def test_pages_metrics_and_descriptions_load_nothing(served, session):
 def test_examples_of_the_description_fit_it(served):
     from jsonschema import Draft202012Validator
 
-    described = call(served.url, "GET", "/openapi.json").body
-    checked = 0
+    described, checked = call(served.url, "GET", "/openapi.json").body, 0
     for methods in described["paths"].values():
         for operation in (methods[key] for key in methods if key != "parameters"):
             assert operation["summary"].endswith(".")
@@ -159,8 +168,7 @@ def test_whole_numbers_are_digits(text):
 )
 def test_a_bucket_gives_no_more_than_its_rate_and_what_it_holds(rate, asked):
     now, taken = 0.0, 0
-    quotas = requests.Quotas(observations=rate, clock=lambda: now)
-    largest = 0
+    quotas, largest = requests.Quotas(observations=rate, clock=lambda: now), 0
     for wait, amount in asked:
         now += wait
         try:
@@ -202,8 +210,7 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
 
 
 def test_a_server_says_one_line_and_drains_and_goes_on(servers, tmp_path):
-    server = servers.start(tmp_path / "data", "--log")
-    path = f"/v1/sessions/{fresh()}"
+    server, path = servers.start(tmp_path / "data", "--log"), f"/v1/sessions/{fresh()}"
     call(server.url, "PUT", path, SIMPLEX, {"Authorization": "Bearer secret"})
     with connected(server.url) as slow:
         head = f"POST {path}/observations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 24\r\n\r\n"
@@ -256,3 +263,202 @@ def test_basic_is_for_pages(tmp_path):
         answer = call(url, "GET", "/v1/sessions", headers={"Authorization": f"Basic {secret}"})
         assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert call(url, "GET", "/").headers["www-authenticate"].startswith("Basic")
+
+
+# --- warming up -----------------------------------------------------------------------------------
+
+
+BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]}}
+
+
+def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypatch):
+    store, warmed = SessionStore.open(tmp_path, commit_within=0.0), []
+    monkeypatch.setattr(models, "warm_up", lambda made: warmed.append(type(made.K).__name__))
+    sessions = Sessions(store)
+    for i in range(3):
+        sessions.put(f"box-{i}", models.Description.read(BOX), requests.Caller())
+        body = {"set": {"kind": "Simplex", "n": 2 + i}, "learners": SIMPLEX["learners"]}
+        sessions.put(f"simplex-{i}", models.Description.read(body), requests.Caller())
+    store.create("broken", "{}").result()
+    store.create("no text", "").result()
+    models.warm_store(store)
+    assert sorted(warmed) == ["Box", "Simplex"]
+    monkeypatch.setattr(models, "MOST_BUILT", 1)
+    models.warm_store(store)
+    assert len(warmed) == 3
+    sessions.close()
+    store.close()
+
+
+def test_requests_are_answered_before_the_server_is_ready(tmp_path, capsys):
+    go = threading.Event()
+    with in_thread(tmp_path, prepare=go.wait) as url:
+        try:
+            assert call(url, "GET", "/healthz").status == 200
+            assert call(url, "GET", "/readyz").status == 503
+            assert call(url, "PUT", "/v1/sessions/a", SIMPLEX).status == 201
+            assert call(url, "POST", "/v1/sessions/a/decisions", {}).status == 200
+            assert call(url, "GET", "/readyz").status == 503
+            assert capsys.readouterr().out == ""
+        finally:
+            go.set()
+        until(lambda: call(url, "GET", "/readyz").status == 200)
+
+
+@pytest.mark.soak
+def test_a_server_that_is_ready_compiles_nothing_more_for_its_sessions(tmp_path):
+    data, cache = tmp_path / "data", tmp_path / "kernels"
+    store = SessionStore.open(data, commit_within=0.0)
+    with contextlib.closing(Sessions(store)) as sessions:
+        for name, body in (("a", SIMPLEX), ("b", BOX)):
+            sessions.put(name, models.Description.read(body), requests.Caller())
+    store.close()
+    command = [sys.executable, "-m", "tidewolf", "serve", "--data", str(data), "--port", "0"]
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(cache)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        url = process.stdout.readline().split()[-1]
+        before = sorted(cache.rglob("*.kernel"))
+        assert before
+        for name in ("a", "b"):
+            path = f"/v1/sessions/{name}"
+            for k in (1, 2, 3, 5, 4):
+                if k in (1, 2, 3, 5):
+                    body = {"round": k}
+                    assert call(url, "POST", f"{path}/decisions", body).status == 200
+                body = {"round": k, "costs": [1.0, 0.2, 0.5], "capacities": [0.4] * 3}
+                assert call(url, "POST", f"{path}/observations", body).status == 200
+            assert call(url, "GET", f"{path}/explanation").status == 200
+        assert sorted(cache.rglob("*.kernel")) == before
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+        process.stdout.close()
+
+
+# --- requests of any content ----------------------------------------------------------------------
+
+
+DOCUMENT = App(None).openapi()
+OPERATIONS = [
+    (method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods
+]
+POSTS = [path for method, path in OPERATIONS if method in ("POST", "PUT")]
+FINE = {
+    "/v1/sessions/{name}": SIMPLEX,
+    "/v1/sessions/{name}/decisions": {"round": 1},
+    "/v1/sessions/{name}/observations": {"costs": [1.0, 0.5, 0.2]},
+    "/v1/sessions/{name}/migrate": {"learners": [{"name": "LyapunovDescent"}], "why": "a test"},
+    "/v1/sessions/{name}/mode": {"mode": "live", "why": "a test"},
+    "/v1/sessions/{name}/rollback": {"round": 1, "why": "a test"},
+    "/v1/sessions/{name}/pin": {"decision": [0.2, 0.3, 0.5], "why": "a test"},
+}
+"""A body that each of them takes."""
+
+
+class Line:
+    """One connection that is used again and again."""
+
+    def __init__(self, url):
+        where = urlsplit(url)
+        self.connection = http.client.HTTPConnection(where.hostname, where.port, timeout=60)
+
+    def post(self, method, path, raw):
+        self.connection.request(method, path, raw)
+        answer = self.connection.getresponse()
+        return answer.status, answer.headers["content-type"], answer.read()
+
+
+@pytest.fixture(scope="module")
+def line(served):
+    found = Line(served.url)
+    yield found
+    found.connection.close()
+
+
+@pytest.fixture(scope="module")
+def name(served):
+    """A session that everything is tried on."""
+    found = fresh("fuzz")
+    assert call(served.url, "PUT", f"/v1/sessions/{found}", SIMPLEX).status == 201
+    return found
+
+
+def required(status, kind, raw, sent):
+    """An answer that is no mistake of ours."""
+    body = json.loads(raw)
+    assert status < 500, (sent, body)
+    assert "version" in body
+    if status >= 400:
+        assert kind == "application/problem+json"
+        assert body["detail"].endswith((".", "?")), body
+        assert len(body["detail"]) < 1500
+
+
+# --- what the description says --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("examples", [4, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("method", "path"), OPERATIONS, ids=lambda x: x)
+def test_every_answer_is_one_that_the_description_has(served, name, method, path, examples):
+    """Try requests that the description allows, and some that it does not."""
+    schema = schemathesis.openapi.from_dict(DOCUMENT)
+    schema.config.update(base_url=served.url)
+    operation = schema[path][method]
+    parts = ("status_code", "content_type", "response_headers", "response_schema")
+    known = [checks.CHECKS.get_one(f"{what}_conformance") for what in parts]
+    modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+    cases = st.one_of(operation.as_strategy(generation_mode=mode) for mode in modes)
+
+    @settings(max_examples=examples, suppress_health_check=list(HealthCheck), database=None)
+    @given(cases, st.booleans())
+    def tried(case, on_session):
+        if on_session and "name" in (case.path_parameters or {}) and method != "DELETE":
+            case.path_parameters["name"] = name
+        case.call_and_validate(checks=[checks.not_a_server_error, *known])
+
+    tried()
+
+
+# --- raw bodies -----------------------------------------------------------------------------------
+
+
+@given(
+    st.sampled_from(POSTS),
+    st.binary(max_size=100)
+    | st.integers(1, 3000).map(lambda depth: b'{"costs":' + b"[" * depth + b"]" * depth + b"}")
+    | st.integers(1, 500).map(lambda digits: b'{"round": ' + b"9" * digits + b"}")
+    | st.text(max_size=30).map(lambda text: json.dumps({text: text, "why": text}).encode()),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+def test_no_bytes_are_more_than_a_refusal(line, name, path, raw):
+    method = "PUT" if path.endswith("{name}") else "POST"
+    required(*line.post(method, path.replace("{name}", name), raw), (path, raw))
+
+
+def _keys(path):
+    """Every key that a body may have."""
+    operation = DOCUMENT["paths"][path]["put" if path.endswith("{name}") else "post"]
+    schemas = DOCUMENT["components"]["schemas"]
+    name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+    schema = schemas[name.rpartition("/")[2]]
+    if "anyOf" in schema:
+        return sorted({*schemas["Observation"]["properties"], "observations"})
+    return sorted(schema["properties"])
+
+
+@pytest.mark.parametrize("path", POSTS)
+def test_no_key_takes_down_anything_by_being_of_the_wrong_kind(line, path):
+    name = fresh("kinds")
+    method = "PUT" if path.endswith("{name}") else "POST"
+    address = path.replace("{name}", name)
+    if method == "POST":
+        line.post("PUT", f"/v1/sessions/{name}", json.dumps(SIMPLEX))
+    for key in _keys(path):
+        for value in (*OTHERS, *STRINGS):
+            sent = {**FINE[path], key: value}
+            required(*line.post(method, address, json.dumps(sent)), (path, sent))
+            if method == "PUT":
+                line.post("DELETE", address, None)
+    status, _, raw = line.post(method, address, json.dumps(FINE[path]))
+    assert status < 300 or b"round" in raw, raw

@@ -6,7 +6,6 @@ import json
 import shutil
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ def copied(request, tmp_path):
 
 
 def test_a_database_of_this_version_opens_in_the_next(copied):
-    expected: dict[str, Any] = json.loads((copied / "expected.json").read_text())
+    expected = json.loads((copied / "expected.json").read_text())
     assert expected.pop("tidewolf")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", errors.OtherVersions)

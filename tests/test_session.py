@@ -5,7 +5,6 @@ test_observation.py.
 import math
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +13,8 @@ import tidewolf as tw
 from killed import Follower
 from tidewolf.core import errors, feedback
 from tidewolf.functions import Capacity, Custom, Linear
-from tidewolf.methods import base
 
-ROUNDS = 40
-EDGES = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
+ROUNDS, EDGES = 40, [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
 FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="s", target="t")
 SINGLE = [
     tw.LyapunovDescent(FLOW, horizon=30),
@@ -35,7 +32,7 @@ COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 1.0, (ROUNDS,
 STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
 
 
-def named(learner: base.Learner[Any]) -> str:
+def named(learner):
     fields, kind = learner.fields(), type(learner.K).__name__
     return f"{type(learner).__name__}-{kind}-{fields.get('horizon')}-{fields.get('block')}"
 
@@ -44,18 +41,18 @@ every_learner = pytest.mark.parametrize("learner", [*SINGLE, *BLOCKS], ids=named
 single_learner = pytest.mark.parametrize("learner", SINGLE, ids=named)
 
 
-def observe(session: tw.Session, t: int) -> None:
+def observe(session, t):
     session.observe(loss=Linear.one(COSTS[t]), constraint=Capacity.one(LIMITS[t]))
 
 
-def advanced(learner: base.Learner[Any], rounds: int) -> tw.Session:
+def advanced(learner, rounds):
     session = tw.Session(learner)
     for t in range(rounds):
         observe(session, t)
     return session
 
 
-def saved(session: tw.Session) -> bytes:
+def saved(session):
     return session.learner.save(session.state)
 
 
@@ -189,8 +186,7 @@ def test_a_round_without_a_limit_is_observed():
 # --- what is known before a round -----------------------------------------------------------------
 
 
-FOLLOWER = Follower(tw.sets.Simplex(3))
-ADVICE = {"a": [0.25, 0.25, 0.5]}
+FOLLOWER, ADVICE = Follower(tw.sets.Simplex(3)), {"a": [0.25, 0.25, 0.5]}
 
 
 def test_play_takes_what_is_known_once():
@@ -248,8 +244,7 @@ def test_what_cannot_be_known_is_refused_and_changes_nothing(known):
 
 
 def test_a_forecast_by_a_function_of_python_is_told_once():
-    session = tw.Session(FOLLOWER)
-    own = Custom.one(lambda x: 0.0, lambda x: 0.0 * x, 3)
+    session, own = tw.Session(FOLLOWER), Custom.one(lambda x: 0.0, lambda x: 0.0 * x, 3)
     x = session.play(forecast=(own, None))
     assert session.play().tobytes() == x.tobytes()
     with pytest.raises(errors.InvalidInput, match="when something else was known"):
@@ -257,8 +252,7 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
 
 
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
-    K, T = tw.sets.Simplex(3), 30
-    rng = np.random.default_rng(5)
+    K, T, rng = tw.sets.Simplex(3), 30, np.random.default_rng(5)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("6h", cells=3), "a", tw.experts.Resolve()])
     stream = tw.Stream(
         tw.functions.Linear(rng.standard_normal((T, 3))),

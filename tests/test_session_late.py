@@ -2,8 +2,6 @@
 they were decided: in memory, saved and loaded, and in a file, they are the same session.
 """
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -15,7 +13,7 @@ from tidewolf.storage.database import SQLite
 
 K = tw.sets.Simplex(5)
 PLAIN = tw.LyapunovDescent(K)
-LATE: dict[str, Any] = {
+LATE = {
     "LyapunovDescent": PLAIN,
     "PrimalDual": LEARNERS["PrimalDual"],
     "Ensemble": TOLD["Ensemble"],
@@ -169,7 +167,7 @@ MEET = {"costs": COSTS[0], "capacities": LIMITS[0]}
 CUSTOM = tw.functions.Custom.one(lambda x: 1.0, lambda x: 1 / 0, 5)
 TWO = tw.functions.Linear(COSTS[:2])
 GRADIENTS = feedback.FirstOrder(COSTS[0], 0.0, COSTS[0], 1.0, 1.0, 2)
-REFUSED: list[tuple[Any, type[Exception], str]] = [
+REFUSED = [
     (lambda s: s.play(round=-1), errors.InvalidInput, "round"),
     (lambda s: s.play(round=1.5), errors.InvalidInput, "round"),
     (lambda s: s.play(round="next"), errors.WrongType, "round"),

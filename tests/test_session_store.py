@@ -19,8 +19,7 @@ from tidewolf.storage import SessionStore, session_store
 
 K = tw.sets.Simplex(4)
 LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, experts=["last"])}
-COSTS = np.random.default_rng(5).random((60, 4))
-LIMITS = np.full(4, 0.4)
+COSTS, LIMITS = np.random.default_rng(5).random((60, 4)), np.full(4, 0.4)
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Declared(values.Value):
 
     @classmethod
     @settings.names_in_files
-    def of(cls, sizes: Annotated[Any, Numbers("The sizes.")], *, kind: str = "one") -> Declared:
+    def of(cls, sizes, *, kind="one"):
         return cls(len(sizes), kind=kind)
 
 

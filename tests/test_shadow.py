@@ -10,8 +10,7 @@ PLAIN = tw.LyapunovDescent(tw.sets.Simplex(5))
 
 
 def test_an_incumbent_learns_what_would_have_been_saved():
-    session = tw.Session(PLAIN)
-    incumbent = np.eye(5)[np.argmax(COSTS.mean(0))]
+    session, incumbent = tw.Session(PLAIN), np.eye(5)[np.argmax(COSTS.mean(0))]
     played = own = 0.0
     for _ in range(40):
         own += float(COSTS[0] @ session.play())

@@ -18,8 +18,7 @@ from tidewolf.methods.steps.slopes import tangent_part, tangent_slopes
 from tidewolf.sets import Birkhoff, Box, FlowPolytope, Simplex
 
 SETS = [Simplex(5), FlowPolytope.examples()[0], Birkhoff(3)]
-EVERY = {**tw.learners.every(), **tw.baselines.every()}
-ROUNDS = 30
+EVERY, ROUNDS = {**tw.learners.every(), **tw.baselines.every()}, 30
 
 
 def stream(K, rounds, k, seed=1, pieces=2):
@@ -109,8 +108,7 @@ def test_slopes_of_rounds_are_those_within_the_hull(K):
 
 
 def test_what_is_only_across_the_hull_has_no_slope():
-    K = Simplex(4)
-    flat = Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
+    K, flat = Simplex(4), Affine(1e6 * np.ones((3, 4)) / 3.0, np.full(3, 1e6))
     assert tangent_slopes(K, "constraint", flat, K.center).tolist() == [0.0, 0.0, 0.0]
     one = tangent_slopes(K, "constraint", Capacity(np.ones((1, 4))), K.center)
     assert one == pytest.approx(math.sqrt(0.75))

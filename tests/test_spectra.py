@@ -20,8 +20,7 @@ from tidewolf.kernels import lanczos
 from tidewolf.sets import BoundedPSD, Fantope, NuclearBall, SparsePlusLowRank, Spectraplex, spectra
 from tidewolf.testing import check_set
 
-seeds = st.integers(0, 2**32)
-sizes = st.integers(1, 9)
+seeds, sizes = st.integers(0, 2**32), st.integers(1, 9)
 MODES = {"dense": {}, "likely": {"dense": 0}, "certified": {"dense": 0, "certified": True}}
 KINDS_OF_SETS = (Spectraplex, BoundedPSD, Fantope, NuclearBall)
 EXAMPLES = [K for kind in KINDS_OF_SETS for K in kind.examples()]
@@ -313,12 +312,10 @@ def test_a_repeated_leading_eigenvalue_is_found():
 
 
 def test_without_a_promise_it_stops_at_the_tolerance_asked():
-    n = 200
-    rng = np.random.default_rng(3)
+    n, rng = 200, np.random.default_rng(3)
     u = rng.standard_normal(n)
     A = symmetric(rng, n) / math.sqrt(n) + 6.0 * np.outer(u, u) / (u @ u)
-    best = float(np.linalg.eigvalsh(A)[-1])
-    reached = []
+    best, reached = float(np.linalg.eigvalsh(A)[-1]), []
     for tolerance in (1e-1, 1e-2, 1e-3, 1e-4):
         K = BoundedPSD(n, tolerance=tolerance, failure=1.0, dense=0)
         reached.append((best + K.answer(-A).vertex.inner(-A)) / best)

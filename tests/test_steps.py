@@ -18,8 +18,7 @@ from tidewolf.hindsight.task import Task
 from tidewolf.methods.steps.slopes import tangent_part
 from tidewolf.sets import Box, FlowPolytope, L2Ball, Scaled, Simplex, Spectraplex
 
-ROUNDS = 30
-KINDS = {**tw.learners.every(), **tw.baselines.every()}
+ROUNDS, KINDS = 30, {**tw.learners.every(), **tw.baselines.every()}
 SETS = {"simplex": Simplex(4), "flow": FlowPolytope.examples()[0]}
 FAR = {"1e-160": 1e-160, "1e-300": 1e-300, "1e160": 1e160, "1e300": 1e300}
 NEAR = {"1e-99": 2.0**-328, "1e99": 2.0**328}
@@ -92,8 +91,7 @@ def test_units_far_away_change_no_decision_or_are_refused(kind, name, unit, powe
     f, g = (unit**power for power in powers)
     scaled = stream(name, f, g)
     try:
-        run = tw.run(learner, scaled)
-        points = decisions(learner, scaled)
+        run, points = tw.run(learner, scaled), decisions(learner, scaled)
     except TidewolfError as refusal:
         sentence = str(refusal)
         assert "units" in sentence or "at most" in sentence

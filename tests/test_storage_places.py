@@ -225,20 +225,15 @@ def functions(loss):
 
 VERTEX = np.eye(5)[0]
 BYTES = [
-    b"",
-    b"[" * 100_000,
-    checkpoint.packed(("FirstOrder", (1, 2))),
-    sums(rounds=GONE),
+    b"", b"[" * 100_000, checkpoint.packed(("FirstOrder", (1, 2))), sums(rounds=GONE),
     sums(loss_gradient=np.zeros(4), constraint_gradient=np.zeros(4)),
     sums(loss_gradient=np.full(5, np.nan)),
     told("Bandit", loss_values=np.zeros(1), constraint_values=np.zeros(1)),
     b'[["FirstOrder"], [["<f8", [1000000000000]]]]\n' + bytes(8),
-    functions(function("Linear", C=np.full((1, 5), np.nan))),
-    functions(("Linear", 3)),
-    functions(3),
-    played("FirstOrder", point=np.full(5, 0.3)),
+    functions(function("Linear", C=np.full((1, 5), np.nan))), functions(("Linear", 3)),
+    functions(3), played("FirstOrder", point=np.full(5, 0.3)),
     played("FirstOrder", point=VERTEX, instead=(1.0, 2.0)),
-]
+]  # fmt: skip
 HAND_MADE = [
     *({"data": data} for data in BYTES),
     {"kind": "info", "data": checkpoint.packed(("RoundInfo", 3))},

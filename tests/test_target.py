@@ -10,7 +10,7 @@ import tidewolf as tw
 from tidewolf.core.errors import InvalidInput
 
 
-def stream(seed: int, rounds: int, n: int = 4, scale: float = 1.0) -> tw.Stream:
+def stream(seed, rounds, n=4, scale=1.0):
     """The cheap entries are the ones whose capacities are tight; costs grow, and limits steepen."""
     draw = np.random.default_rng(seed)
     costs = draw.uniform(0.0, 1.0, (rounds, n)) + np.linspace(0.0, 1.0, n)
@@ -22,7 +22,7 @@ def stream(seed: int, rounds: int, n: int = 4, scale: float = 1.0) -> tw.Stream:
 
 
 @pytest.mark.parametrize("target", [0.002, 0.02])
-def test_the_violation_ends_near_the_target(target: float) -> None:
+def test_the_violation_ends_near_the_target(target):
     K = tw.sets.Simplex(4)
     for seed in range(2):
         run = tw.run(tw.Ensemble(K, target_violation=target), stream(seed, 2000))
@@ -30,10 +30,9 @@ def test_the_violation_ends_near_the_target(target: float) -> None:
 
 
 @pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.Ensemble])
-def test_bounds_hold_whatever_the_rounds_do(kind: type) -> None:
+def test_bounds_hold_whatever_the_rounds_do(kind):
     """Slopes that grow, targets that nothing meets or everything does, no constraint at all."""
-    K = tw.sets.Simplex(4)
-    draw = np.random.default_rng(0)
+    K, draw = tw.sets.Simplex(4), np.random.default_rng(0)
     hostile = tw.functions.Affine(draw.normal(size=(400, 4)) * 9.0 ** draw.normal(size=(400, 1)),
                                   draw.normal(size=400))  # fmt: skip
     losses = tw.functions.Linear(draw.normal(size=(400, 4)) * 9.0 ** draw.normal(size=(400, 1)))
@@ -51,7 +50,7 @@ def test_bounds_hold_whatever_the_rounds_do(kind: type) -> None:
     lambda **more: tw.LyapunovDescent(tw.sets.Simplex(4), **more),
     lambda **more: tw.Ensemble(tw.sets.Simplex(4), experts=[tw.experts.Season(7, 2)], **more),
 ])  # fmt: skip
-def test_the_kernel_has_the_weights_of_the_formulas(make) -> None:  # type: ignore[no-untyped-def]
+def test_the_kernel_has_the_weights_of_the_formulas(make):  # type: ignore[no-untyped-def]
     """The same aim after many rounds, also past exponents that are too large for a number."""
     for target, rounds, scale in ((0.01, 300, 1.0), (1e-9, 300, 1e-3)):
         ours, theirs = (
@@ -67,7 +66,7 @@ def test_the_kernel_has_the_weights_of_the_formulas(make) -> None:  # type: igno
         np.testing.assert_allclose(ours.losses, theirs.losses, atol=1e-7)
 
 
-def test_other_units_change_no_decision() -> None:
+def test_other_units_change_no_decision():
     K = tw.sets.Simplex(4)
     runs = [
         tw.run(tw.Ensemble(K, target_violation=0.01 * scale), stream(3, 200, scale=scale))
@@ -76,7 +75,7 @@ def test_other_units_change_no_decision() -> None:
     np.testing.assert_allclose(runs[0].losses, runs[1].losses, atol=1e-9)
 
 
-def test_a_target_stands_alone() -> None:
+def test_a_target_stands_alone():
     K = tw.sets.Simplex(4)
     for more in ({"caution": 3.0}, {"per_constraint": True}, {"target_violation": -1.0}):
         with pytest.raises(InvalidInput) as refused:

@@ -192,8 +192,7 @@ LARGE = {
 @thinned(3, name=[*LARGE], limit=["row", "capacities"])
 def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
     K, most = LARGE[name]
-    entries, rng = int(np.prod(K.shape)), np.random.default_rng(8)
-    moved = K.to(zeros())
+    entries, rng, moved = int(np.prod(K.shape)), np.random.default_rng(8), K.to(zeros())
     C = rng.standard_normal((6, *K.shape))
     limits = tw.functions.Affine(there(rng.random(C.shape)), there(np.full(6, 0.01)))
     if limit == "capacities":
@@ -216,8 +215,7 @@ def test_in_a_round_no_point_comes_to_the_host_or_from_it(name, limit):
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 12), count=st.integers(1, 14))
 @settings(max_examples=15)
 def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
-    rng = np.random.default_rng(seed)
-    vertices = []
+    rng, vertices = np.random.default_rng(seed), []
     for _ in range(count):
         indices = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.2, 1.0])).astype(np.int32)
         vertices.append(Sparse((n,), indices, rng.standard_normal(len(indices))))
@@ -245,8 +243,7 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
 def test_the_search_on_a_device_is_that_of_numpy(name):
     """Started from a set with several atoms, some idle, and with no, one and many calls left."""
     K = {**SETS, "psd": tw.sets.BoundedPSD(3)}[name]
-    moved = K.to(zeros())
-    rng = np.random.default_rng(9)
+    moved, rng = K.to(zeros()), np.random.default_rng(9)
     ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
     for budget in (3, 1, 0, 4, 1, 2):
         y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))

@@ -49,8 +49,7 @@ def timeless(found):
 
 
 def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
-    matches = plan([load(file)])
-    played = {}
+    matches, played = plan([load(file)]), {}
     for match in matches:
         played.setdefault(match.entry.learner, []).append(match)
     assert list(played) == ["Ensemble", "SinhaVaze", "Resolve"]

@@ -24,9 +24,7 @@ LINKS = [
     *(("C", "B", 5.0), ("B", "D", 7.0), ("D", "B", 7.0), ("C", "D", 6.0), ("D", "C", 6.0)),
 ]
 NAMES = [f"{tail} > {head}" for tail, head, _ in LINKS]
-PAIRS = [("A", "D"), ("D", "A"), ("B", "C")]
-ROUNDS = 15
-RNG = np.random.default_rng(3)
+PAIRS, ROUNDS, RNG = [("A", "D"), ("D", "A"), ("B", "C")], 15, np.random.default_rng(3)
 DEMANDS = 2.0 + 3.0 * RNG.random((ROUNDS, len(PAIRS)))
 CAPACITIES = np.array([link[2] for link in LINKS]) * (0.6 + 0.4 * RNG.random((ROUNDS, len(LINKS))))
 SET = '[set]\ngraph = "links.csv"\ncommodities = "pairs.csv"\npaths = "k-shortest"\nk = 3\n'
@@ -115,10 +113,8 @@ def test_a_live_session_reports_utilisation_as_its_cost_and_names_the_fullest_li
 
 # --- several constraints --------------------------------------------------------------------------
 
-COSTS = RNG.random((ROUNDS, 3))
-ROOM = 0.3 + 0.4 * RNG.random((ROUNDS, 3))
-WEIGHTS = RNG.random((ROUNDS, 2, 3))
-BUDGETS = 0.3 + 0.2 * RNG.random((ROUNDS, 2))
+COSTS, ROOM = RNG.random((ROUNDS, 3)), 0.3 + 0.4 * RNG.random((ROUNDS, 3))
+WEIGHTS, BUDGETS = RNG.random((ROUNDS, 2, 3)), 0.3 + 0.2 * RNG.random((ROUNDS, 2))
 
 
 def largest(t, x, rows=2):
@@ -179,8 +175,7 @@ def test_a_capacity_keyword_beside_a_constraint_and_a_single_weighted_row():
 def test_a_network_takes_several_weighted_rows_beside_its_capacities(folder):
     (folder / "te.toml").write_text(SET + '[stream]\ndemands = "demands.csv"\n')
     reader = building.RoundReader(load("te.toml"))
-    network, x = reader.network, reader.K.center
-    weights = RNG.random((2, len(LINKS)))
+    network, x, weights = reader.network, reader.K.center, RNG.random((2, len(LINKS)))
     row = {"demands": DEMANDS[0].tolist(), "weights": weights.tolist(), "budgets": [3.0, 4.0]}
     _, limits = reader.functions(row)
     loads = network.loads(x, DEMANDS[0])
@@ -197,8 +192,7 @@ def test_forecasts_of_a_recorded_run_are_those_of_a_session():
     ahead = tw.functions.Linear(COSTS[::-1][rounds]), tw.functions.Capacity(ROOM[::-1][rounds])
     for learner in (tw.baselines.Resolve(K, data="forecast"), tw.Ensemble(K, experts=["forecast"])):
         stream = tw.Stream(truth.losses, truth.constraints, forecast=ahead)
-        run = tw.run(learner, stream, decisions=True)
-        session = tw.Session(learner)
+        run, session = tw.run(learner, stream, decisions=True), tw.Session(learner)
         for t in range(8):
             x = session.play(forecast=tuple(batch[t : t + 1] for batch in ahead))
             assert run.decisions.points[t] == pytest.approx(x, abs=1e-9)

@@ -53,14 +53,11 @@ def test_things_that_differ_are_neither_equal_nor_alike():
 
 def test_equal_things_have_equal_hashes_and_identities():
     pairs = [
-        (np.array([0.0, 1.0]), np.array([-0.0, 1.0])),
-        (0.0, -0.0),
+        (np.array([0.0, 1.0]), np.array([-0.0, 1.0])), (0.0, -0.0),
         (np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6.0).reshape(2, 3))),
-        (np.arange(6.0)[::2], np.array([0.0, 2.0, 4.0])),
-        ((1, np.ones(2)), (1, np.ones(2))),
-        (Thing(np.ones(2)), Thing(np.ones(2))),
-        (np.ones(2), strict.ones(2)),
-    ]
+        (np.arange(6.0)[::2], np.array([0.0, 2.0, 4.0])), ((1, np.ones(2)), (1, np.ones(2))),
+        (Thing(np.ones(2)), Thing(np.ones(2))), (np.ones(2), strict.ones(2)),
+    ]  # fmt: skip
     for a, b in pairs:
         assert Thing(a) == Thing(b)
         assert hash(Thing(a)) == hash(Thing(b))
@@ -179,7 +176,7 @@ def test_identities_are_the_same_in_another_process_with_another_hash_seed():
 def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
     """Else a setting could be added that every value then has, and files would be orphaned."""
     for value in examples():
-        kind: Any = type(value)
+        kind = type(value)
         labels = {f.name: getattr(value, f.name) for f in fields(kind) if f.metadata.get("label")}
         if kind.__dataclass_params__.init:
             assert kind(**_given_settings(value), **labels) == value

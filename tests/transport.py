@@ -30,7 +30,7 @@ class Transport:
         self._door = socket.socket(socket.AF_UNIX)
         self._door.bind(str(folder / SOCKET))
         self._door.listen()
-        self._open: list[socket.socket] = []
+        self._open = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):

@@ -21,8 +21,7 @@ from typing import Any, Union, get_args, get_origin
 from tidewolf.core.settings import REQUIRED, Setting, settings_of
 from tools.public import methods, public
 
-COLUMNS = 100
-_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+COLUMNS, _HEADING = 100, re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
 
 
 def sections(doc: str) -> dict[str, str]:
@@ -110,8 +109,7 @@ def _type_name(kind: Any) -> str:
 def _rewritten(source: str, node: ast.AST, doc: str) -> str:
     """The source with the docstring of a class or function replaced."""
     expression = node.body[0]  # type: ignore[attr-defined]
-    lines = source.splitlines(keepends=True)
-    indent = " " * expression.col_offset
+    lines, indent = source.splitlines(keepends=True), " " * expression.col_offset
     raw = "r" if "\\" in doc else ""
     text = textwrap.indent(f'{raw}"""{doc}\n"""', indent, lambda line: bool(line.strip()))
     return "".join([*lines[: expression.lineno - 1], text + "\n", *lines[expression.end_lineno :]])

@@ -5,20 +5,11 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-PACKAGES = (
-    "tidewolf",
-    "tidewolf.experts",
-    "tidewolf.experiments",
-    "tidewolf.functions",
-    "tidewolf.learners",
-    "tidewolf.networks",
-    "tidewolf.problems",
-    "tidewolf.projection",
-    "tidewolf.baselines",
-    "tidewolf.sets",
-    "tidewolf.sets.graph_tools",
-    "tidewolf.testing",
+BELOW = (
+    *("experts", "experiments", "functions", "learners", "networks", "problems", "projection"),
+    *("baselines", "sets", "sets.graph_tools", "testing"),
 )
+PACKAGES = ("tidewolf", *(f"tidewolf.{name}" for name in BELOW))
 PARTS: dict[str, tuple[str, ...] | None] = {
     "tidewolf.core.errors": None,
     "tidewolf.core.oracle": ("Answer", "HasLMO"),
@@ -58,8 +49,7 @@ def public() -> Iterator[tuple[str, Any]]:
 
 def aliases() -> dict[str, str]:
     """The shortest path of each thing that other public paths lead to, by those paths."""
-    shortest = {thing: path for path, thing in public()}
-    found = {}
+    shortest, found = {thing: path for path, thing in public()}, {}
     for package in PACKAGES:
         module = import_module(package)
         for name in module.__all__:

@@ -21,7 +21,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_run_and_print_what_is_shown(page):
-    names: dict[str, object] = {}
+    names = {}
     for code, _, shown in re.findall(
         r"```python\n(.*?)```\n(\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL
     ):

@@ -11,19 +11,14 @@ from tools.public import public
 
 import tidewolf as tw
 
-PUBLIC = dict(public())
-DECLARED = dict(documented())
+PUBLIC, DECLARED = dict(public()), dict(documented())
 NEEDS = {
-    "FileFormat": ("pandas", "app"),
-    "Follower": ("pandas", "app"),
-    "OnlineAllocator": ("sklearn", "sklearn"),
-    "from_cvxpy": ("cvxpy", "cvx"),
-    "from_jax": ("jax", "jax"),
-    "from_files": ("pandas", "app"),
-    "from_torch": ("torch", "torch"),
-    "read_graph": ("pandas", "app"),
+    "FileFormat": ("pandas", "app"), "Follower": ("pandas", "app"),
+    "OnlineAllocator": ("sklearn", "sklearn"), "from_cvxpy": ("cvxpy", "cvx"),
+    "from_jax": ("jax", "jax"), "from_files": ("pandas", "app"),
+    "from_torch": ("torch", "torch"), "read_graph": ("pandas", "app"),
     "read_table": ("pandas", "app"),
-}
+}  # fmt: skip
 """Examples that need a package, and its extra."""
 
 
@@ -38,7 +33,7 @@ def test_every_public_name_has_a_docstring_with_an_example_that_runs(path):
         inspect.cleandoc(thing.__doc__ or ""), {"tw": tw, "np": np}, path, None, None
     )
     assert tests.examples, "it has no >>> example"
-    said: list[str] = []
+    said = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -79,8 +74,8 @@ def test_parameters_are_those_declared(path):
     assert sections(thing.__doc__ or "")["Parameters"].strip() == parameters(declared(make)).strip()
 
 
-def _bound(path: str) -> object:
-    thing: object = tw
+def _bound(path):
+    thing = tw
     for part in path.split(".")[1:]:
         thing = getattr(thing, part)
     return thing

@@ -30,12 +30,12 @@ story = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
-def small(source: str) -> str:
+def small(source):
     """The story at the size of the tests."""
     return SIZE.sub(r"\1 = \3", source)
 
 
-def asserted(tree: ast.Module) -> list[str]:
+def asserted(tree):
     """What a story asserts."""
     return [ast.unparse(node.test) for node in ast.walk(tree) if isinstance(node, ast.Assert)]
 
@@ -45,7 +45,7 @@ def code_cells(found):
     return [cell for cell in found.cells if cell.cell_type == "code"]
 
 
-def plain(cell) -> str:
+def plain(cell):
     """A cell without what only a notebook understands."""
     return "".join(line for line in cell.source.splitlines(True) if not line.startswith("%")) + "\n"
 

@@ -10,9 +10,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow.parquet
@@ -44,14 +42,14 @@ experts = ["last"]
 """
 
 
-def named(section: str) -> list[str]:
+def named(section):
     """The names in the first column of the tables under a heading."""
     (text,) = re.findall(rf"^###? {re.escape(section)}\n(.*?)(?=^##|\Z)", PAGE, re.M | re.S)
     cells = re.findall(r"^\| (.*?) \|", text, re.M)
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
-def require_same(section: str, found: Iterable[str], more: Iterable[str] = ()) -> None:
+def require_same(section, found, more=()):
     """The page has these names and no others; `more` are those it may have beside them."""
     shown, there = named(section), set(found)
     assert len(shown) == len(set(shown)), f"{section} names something twice"
@@ -59,7 +57,7 @@ def require_same(section: str, found: Iterable[str], more: Iterable[str] = ()) -
     assert set(shown) - there - set(more) == set(), f"in no file of {section}"
 
 
-def keys(value: Any, name: str = "") -> Iterator[str]:
+def keys(value, name=""):
     """The names of what lies in plain data."""
     if isinstance(value, dict) and value and name.rpartition(".")[2] not in FREE:
         for key, part in value.items():
@@ -72,7 +70,7 @@ def keys(value: Any, name: str = "") -> Iterator[str]:
         yield name
 
 
-def leaves(*values: Any, hidden: Iterable[str] = ()) -> set[str]:
+def leaves(*values, hidden=()):
     """Those of several, without what is empty in one and has parts in another; what lies under a
     hidden name is left to another section.
     """
@@ -83,7 +81,7 @@ def leaves(*values: Any, hidden: Iterable[str] = ()) -> set[str]:
     return found - inner
 
 
-def said(*arguments: str, code: int = 0) -> str:
+def said(*arguments, code=0):
     with contextlib.redirect_stdout(io.StringIO()) as out:
         assert main(list(arguments)) == code
     return out.getvalue()
@@ -117,11 +115,11 @@ def folder(tmp_path_factory):
     return place
 
 
-def table(path: Path) -> list[str]:
+def table(path):
     return list(pyarrow.parquet.read_schema(path).names)
 
 
-def plain_json(path: Path) -> Any:
+def plain_json(path):
     return json.loads(path.read_text())
 
 
@@ -238,7 +236,7 @@ def test_live_answers(folder, monkeypatch):
 # what is printed
 
 
-def headers(titles: Iterable[str]) -> list[str]:
+def headers(titles):
     """Titles of two lines as one: what stands above, also where it stands above several."""
     found, above = list[str](), ""
     for title in titles:

@@ -15,12 +15,11 @@ PAGES = {
 }
 
 
-def commands(page: str) -> list[tuple[str, str]]:
+def commands(page):
     """The commands of a page that begin with `tidewolf new network` or speak of its file, and what
     is shown of their output.
     """
-    text = (Path(__file__).parents[2] / PAGES[page]).read_text()
-    found = []
+    text, found = (Path(__file__).parents[2] / PAGES[page]).read_text(), []
     for block in re.findall(r"```console\n(.*?)```", text, flags=re.DOTALL):
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             if re.search(r"tidewolf \w+ network\b", command):
@@ -28,7 +27,7 @@ def commands(page: str) -> list[tuple[str, str]]:
     return found
 
 
-def is_shown(shown: str, printed: str) -> bool:
+def is_shown(shown, printed):
     """Whether each part of what is shown, between lines of three points, is printed, in order; but
     for how long it took, the room between words, and the last digits of numbers.
     """
@@ -43,7 +42,7 @@ def is_shown(shown: str, printed: str) -> bool:
     return True
 
 
-def without_seconds(text: str) -> str:
+def without_seconds(text):
     lines, timed = [], False
     for line in text.splitlines():
         header = line.rstrip().endswith(("seconds", "secs"))
@@ -52,7 +51,7 @@ def without_seconds(text: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def alike(shown: str, printed: str) -> bool:
+def alike(shown, printed):
     try:
         a, b = (float(word.strip("(),").replace(",", "")) for word in (shown, printed))
     except ValueError:

@@ -102,7 +102,7 @@ def test_re_solving_takes_the_mean_and_the_strictest_of_a_window():
     np.testing.assert_allclose(losses.C, [[1.0, 2.0], [3.0, 1.0]])
 
 
-def rows(**violations: float) -> list[dict[str, object]]:
+def rows(**violations):
     """Results of one task with a tolerance of 0.1; a name's losses are the length of the name."""
     about = {"suite": "toy", "task": "t", "setting": {}}
     best = {"loss": [0.5], "violation": [0.0], "tolerance": [0.1]}
@@ -180,7 +180,7 @@ def test_the_theta_function_of_a_pentagon():
 # ---------------------------------------------------------------- oracles
 
 
-def oracle_tables() -> list[Table]:
+def oracle_tables():
     """FrankWolfe.jl's oracles with our sets, and the sets that only we have."""
     text = (BENCHMARKS / "public.md").read_text(encoding="utf-8").partition("## Oracles")[2]
     return [Table.parsed(part) for part in text.split("\n\n") if part.startswith("|")]

@@ -25,13 +25,13 @@ def test_the_readme_leads_somewhere():
     assert not [place for place in places if not (ROOT / place).exists()]
 
 
-def shown(example: str) -> str:
+def shown(example):
     """The run of a problem as the page has it."""
     (found,) = block(example).findall(PAGE.read_text(encoding="utf-8"))
     return found
 
 
-def totals(example: str) -> list[list[str]]:
+def totals(example):
     """The cells of the first table of a run."""
     lines = iter(shown(example).splitlines())
     table = itertools.dropwhile(lambda line: not line.startswith("\u2500"), lines)
@@ -39,7 +39,7 @@ def totals(example: str) -> list[list[str]]:
 
 
 @cache
-def built(example: str) -> tuple[tw.problems.Problem, tw.Comparator]:
+def built(example):
     problem = tw.problems.named(example)()
     return problem, tw.best_in_hindsight(problem.K, problem.stream)
 

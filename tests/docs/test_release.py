@@ -16,8 +16,7 @@ import tidewolf as tw
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PROJECT = PYPROJECT["project"]
-MAKEFILE = (ROOT / "Makefile").read_text()
+PROJECT, MAKEFILE = PYPROJECT["project"], (ROOT / "Makefile").read_text()
 TARGETS = set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
 
 

@@ -11,15 +11,14 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 import tidewolf as tw
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "service.md"
-TOKEN, READER = "7c1f0e8a2b94", "55e09d1b7ac3"
-END = "<end of a block>"
+TOKEN, READER, END = "7c1f0e8a2b94", "55e09d1b7ac3", "<end of a block>"
 
 
 class Block(NamedTuple):
@@ -30,7 +29,7 @@ class Block(NamedTuple):
     shown: str
 
 
-def blocks() -> list[Block]:
+def blocks():
     found = re.findall(
         r"```(bash|py)\n(.*?)```\n(?:\n```(?:json|text)\n(.*?)```)?",
         PAGE.read_text(),
@@ -39,7 +38,7 @@ def blocks() -> list[Block]:
     return [Block(*each) for each in found]
 
 
-def agrees(shown: Any, found: Any) -> bool:
+def agrees(shown, found):
     """Whether what came back is what the page shows."""
     if shown == "...":
         return True
@@ -67,7 +66,7 @@ def url(servers, tmp_path):
     server.kill()
 
 
-def shell(code: list[str], url: str, folder: Path) -> list[str]:
+def shell(code, url, folder):
     """What each of these blocks prints, in one shell."""
     script = "".join(f"{one}\necho; echo '{END}'\n" for one in code)
     ended = subprocess.run(
@@ -87,7 +86,7 @@ def test_the_page_is_true(url, tmp_path, capsys):
     parts = blocks()
     begin = next(part.code for part in parts if "ask()" in part.code).partition("\n")[0]
     assert sum(bool(part.shown) for part in parts) >= 10
-    run: list[Block] = []
+    run = []
     for part in [*parts, None]:
         if part is not None and part.kind == "bash":
             run.append(part)
@@ -103,7 +102,7 @@ def test_the_page_is_true(url, tmp_path, capsys):
     assert (tmp_path / "report.html").read_text().lstrip().lower().startswith("<!doctype html")
 
 
-def require(part: Block, came: str) -> None:
+def require(part, came):
     """What is shown, and that no answer is an error unless one is shown."""
     lines = [line for line in came.splitlines() if line.startswith("{")]
     answers = [json.loads(text) for line in lines for text in apart(line)]
@@ -115,7 +114,7 @@ def require(part: Block, came: str) -> None:
         assert answer["version"] == tw.__version__
 
 
-def apart(line: str) -> list[str]:
+def apart(line):
     """Objects that stand on one line, for curl ends none."""
     found, decoder, at = [], json.JSONDecoder(), 0
     while line[at : at + 1] == "{":

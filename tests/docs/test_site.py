@@ -23,8 +23,7 @@ from tools.docstring_markup import as_rst
 from tools.public import PACKAGES, PARTS, aliases, parts, public
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
-pages = cache(reference.pages)
+DOCS, pages = ROOT / "docs", cache(reference.pages)
 
 # --- docstrings -----------------------------------------------------------------------------------
 
@@ -32,7 +31,7 @@ WORDS = ("|x", "y|", "|x - y|", "*shape", "a*b", "**kwargs", "weights_", "_own",
 WORDS += ("`code`", "`x_`", "<a, b>", "n.", "(rounds,", "*row)", "x:", "``twice``", "|a|_b|")
 
 
-def read(lines: list[str]) -> str:
+def read(lines):
     """What a reader of the site sees; anything that docutils complains of fails."""
     document = publish_doctree(
         "\n".join(lines), settings_overrides={"halt_level": Reporter.INFO_LEVEL, "report_level": 5}
@@ -118,7 +117,7 @@ def test_every_fault_is_said_and_a_whole_site_has_none(text, tmp_path):
     assert len(made(tmp_path, **GOOD | {"_static/a.css": style})) == 2
 
 
-def made(folder: Path, **files: str) -> list[str]:
+def made(folder, **files):
     for name, text in files.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
@@ -152,7 +151,7 @@ def test_a_marked_block_has_a_table_and_a_command_that_exists(block):
         assert module[2].split()[0] in known_benchmarks()
 
 
-def known_benchmarks() -> list[str]:
+def known_benchmarks():
     text = (ROOT / "benchmarks" / "__main__.py").read_text()
     (found,) = re.findall(r"^KNOWN = \{\n(.*?)^\}", text, flags=re.DOTALL | re.MULTILINE)
     return re.findall(r'^    "(\w+)":', found, flags=re.MULTILINE)
@@ -191,12 +190,11 @@ def test_no_link_of_the_site_is_broken_and_no_page_asks_another_host(site):
 
 @pytest.mark.soak
 def test_every_public_name_has_its_anchor(site):
-    packed = (site / "objects.inv").read_bytes().split(b"\n", 4)[4]
-    found = {}
+    packed, found = (site / "objects.inv").read_bytes().split(b"\n", 4)[4], {}
     for line in zlib.decompress(packed).decode().splitlines():
         name, _, _, address, _ = line.split(" ", 4)
         found[name] = address.removesuffix("$") + (name if address.endswith("$") else "")
-    ids: dict[str, set[str]] = {}
+    ids = {}
     for path in [*dict(public()), *aliases(), *dict(parts())]:
         page, _, anchor = found[path].partition("#")
         ids.setdefault(page, links.Page((site / page).read_text()).ids)

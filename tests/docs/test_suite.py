@@ -93,8 +93,8 @@ def test_tests_that_need_an_extra_are_skipped_with_its_name_and_pass_only_in_bar
     (tmp_path / "test_whole.py").write_text("import no_such_package\n")
     table, missing = (HERE / "extras.py").read_text(), "no_such_package"
     table = table.replace("EXTRA = {", f'EXTRA = {{"{missing}": "app"}} | {{')
-    needs = f'NEEDS = {{"test_whole.py": "{missing}", "test_costly.py::test_it": "{missing}",'
-    done, told = suite(tmp_path, "costly", table=table.replace("NEEDS = {", needs))
+    needs = f'TESTS = {{"{missing}": "test_whole.py test_costly.py::test_it",'
+    done, told = suite(tmp_path, "costly", table=table.replace("TESTS = {", needs))
     assert done.returncode == code, done.stdout
     said = 'no_such_package is not installed; pip install "tidewolf[app]" runs this'
     assert told.splitlines() == [f"test_costly.py (1): {said}", f"test_whole.py (1): {said}"]

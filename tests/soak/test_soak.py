@@ -8,10 +8,9 @@ import tidewolf as tw
 pytestmark = pytest.mark.soak
 
 
-def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
+def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory():
     problem = tw.problems.routing(rounds=100_000, seed=5)
-    learner = tw.LyapunovDescent(problem.K, horizon=10_000)
-    worst, sizes = 0.0, []
+    learner, worst, sizes = tw.LyapunovDescent(problem.K, horizon=10_000), 0.0, []
     for t, played in enumerate(tw.play(learner, problem.stream)):
         worst = max(worst, problem.K.infeasibility(played.x))
         if t % 10_000 == 9_999:
@@ -23,7 +22,7 @@ def test_a_hundred_thousand_rounds_stay_in_the_set_in_flat_memory() -> None:
 
 
 @pytest.mark.parametrize("kind", tw.functions.every(), ids=lambda kind: kind.__name__)
-def test_every_function_under_many_seeds(kind: type[tw.functions.Batch]) -> None:
+def test_every_function_under_many_seeds(kind):
     for f in kind.examples():
         for seed in range(100):
             inside = np.random.default_rng(seed).uniform(0.1, 3.0, (4, *f.shape))
