@@ -49,7 +49,7 @@ def test_the_report_of_another_machines_run_is_written_again(copied, monkeypatch
     def no_stream(*given, **more):
         raise AssertionError("a report needs no stream")
 
-    monkeypatch.setattr("tidewolf.experiments.experiment.build_problem", no_stream)
+    monkeypatch.setattr("tidewolf.experiments.building.build_problem", no_stream)
     monkeypatch.setattr(tw.experiments.Experiment, "problem", no_stream)
     assert main(["report", str(copied / "run"), "--quiet"]) == 0
     page = (copied / "run" / "report.html").read_text()

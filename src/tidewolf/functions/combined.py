@@ -362,11 +362,11 @@ class Charged(Combined):
         parts: Sequence[Batch] = (),
         names: Annotated[Sequence[str], Names()] = (),
     ) -> None:
-        given = checked_parts(functions, parts, "Charged")
+        given, names = checked_parts(functions, parts, "Charged"), Names()(names, "names of Charged")
         if len(names) != len(given) - 1 or len(set(names)) != len(names):
             words = f"Charged needs {len(given) - 1} different names of budgets, not {names!r}."
             raise WrongShape(words, setting="names")
-        self.__dict__.update(parts=given, names=tuple(names))
+        self.__dict__.update(parts=given, names=names)
 
     @staticmethod
     def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
