@@ -13,8 +13,6 @@ skfolio takes only its own optimisers for portfolios: `BaseOptimization.register
 one of them, when the first is made, where skfolio is installed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Self

@@ -4,8 +4,6 @@ The module imports only Python's own modules, and each check imports what it nee
 `tidewolf doctor` also works if a library is missing or broken.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 import re

@@ -10,8 +10,6 @@ per round (hindsight/best_point.py): constraints made of half-spaces, sets with 
 description. If no point of K satisfies g_t, the least worst violation is allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Baselines that project exactly (hindsight/exact.py), and the sets they take."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Annotated
 

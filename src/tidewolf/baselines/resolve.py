@@ -10,8 +10,6 @@ Losses and limits that are made of linear pieces, sets with a linear description
 column generation, with at most one oracle call per round.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -9,8 +9,6 @@ near the best fixed point; as they need not be, it guarantees nothing. Linear lo
 half-spaces, sets with a linear description. The window's limits are kept until it ends.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ It needs the extra `app`, and names it in one sentence if that is missing; `tide
 nothing.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Sequence

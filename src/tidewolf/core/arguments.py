@@ -2,8 +2,6 @@
 it comes in.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -5,8 +5,6 @@ arrays take a fast path;
 torch, CuPy and the rest go through array-api-compat. Small scalars cross to Python floats at once.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 import threading

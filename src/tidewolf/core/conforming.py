@@ -8,8 +8,6 @@ that the file does not have takes its default, one that the state does not have 
 ValueError says in half a sentence what is wrong.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Mapping
 from functools import cache

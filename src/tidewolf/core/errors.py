@@ -44,8 +44,6 @@
 Each message is a sentence: what was given, what is accepted, what to do.
 """
 
-from __future__ import annotations
-
 
 class TidewolfError(Exception):
     """The root of every error tidewolf raises on purpose.

@@ -10,8 +10,6 @@ and an index of dates are times, no numbers. Numbers stay where they are where t
 them as one array (pandas, of one dtype); a frame that keeps each column apart is gathered once.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache

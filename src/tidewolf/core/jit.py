@@ -14,8 +14,6 @@ what machine code costs: most processes never need it, and it would give the sam
 `interpreting` every kernel is: short runs need no machine code.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import operator

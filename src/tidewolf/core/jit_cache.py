@@ -16,8 +16,6 @@ cache. A folder must belong to the user, because code is run from it. If there i
 compiled in memory, with one warning.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Libraries that take long to import, imported when something of them is first used."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from importlib import import_module
 from typing import Any, final

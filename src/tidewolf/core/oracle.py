@@ -3,8 +3,6 @@
 answer(d).vertex  =  argmin_{v in K} <d, v>,   suboptimal by at most `error`
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from tidewolf.core.arguments import shown

@@ -5,8 +5,6 @@
   a list of half-spaces; if that is much larger than the batch, `ManyRows` makes some at a time.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple

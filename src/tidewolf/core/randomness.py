@@ -2,8 +2,6 @@
 resumed.
 """
 
-from __future__ import annotations
-
 import hashlib
 import math
 

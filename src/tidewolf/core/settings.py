@@ -20,8 +20,6 @@ where its type says what it takes (int, float, bool, str, an array), a file can 
 A new kind of setting is a subclass of `Check`, beside the class that needs it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import math

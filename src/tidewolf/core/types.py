@@ -1,7 +1,5 @@
 """Types that many files share."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 

@@ -5,8 +5,6 @@ A value is a frozen dataclass (`eq=False, repr=False`, so that arrays compare by
 fields say all there is to say. Derived quantities are cached properties and do not count.
 """
 
-from __future__ import annotations
-
 import base64
 import dataclasses
 import hashlib

@@ -1,7 +1,5 @@
 """Format numbers for tables and pages, and as plain data for files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from importlib import import_module

@@ -13,8 +13,6 @@ at the least length by default; each is a comparator of its own, a linear progra
 constraints no point satisfies have nothing to compare with: they are counted, with their proofs.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

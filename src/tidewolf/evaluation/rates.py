@@ -12,8 +12,6 @@ large, and a least value for them would determine it: no exponent is fitted then
 are is reported. (A regret at or below zero is below every guarantee.)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

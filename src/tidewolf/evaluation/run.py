@@ -1,7 +1,5 @@
 """Run a learner over a recorded stream, and keep everything that is measured in each round."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field

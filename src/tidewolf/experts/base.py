@@ -15,8 +15,6 @@ elsewhere (tidewolf.deadline); a round that is gone through again is closed with
 slept in it.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence

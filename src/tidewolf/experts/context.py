@@ -19,8 +19,6 @@ The period is a number of rounds, and t the rounds seen so far; or it is a durat
 of the round, so that rounds that are lost do not shift it.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from abc import ABC, abstractmethod

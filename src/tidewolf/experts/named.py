@@ -16,8 +16,6 @@ declare their curvature, values are mixed, and the run ends within ln(1/prior)/a
 learn near the start.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
 

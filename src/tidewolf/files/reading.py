@@ -23,8 +23,6 @@ Numbers that were measured pack 2 to 20 times. A table that is packed tighter th
 when it is written unpacked (np.savez, plain CSV).
 """
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip

@@ -14,8 +14,6 @@ they say "multigraph". Nodes are called by their labels where every node has one
 their ids.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress

@@ -26,8 +26,6 @@ The leading axis is always rounds; `.one(...)` makes a single round. Nothing giv
 own is a subclass of `Batch`, tried by `tidewolf.testing.check_function`.
 """
 
-from __future__ import annotations
-
 from inspect import isabstract
 
 from tidewolf.core.batch import Batch, Unlimited

@@ -6,8 +6,6 @@
 The capabilities `LinearTotal` and `PiecewiseLinear` are those of core/piecewise.py.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -362,7 +362,10 @@ class Charged(Combined):
         parts: Sequence[Batch] = (),
         names: Annotated[Sequence[str], Names()] = (),
     ) -> None:
-        given, names = checked_parts(functions, parts, "Charged"), Names()(names, "names of Charged")
+        given, names = (
+            checked_parts(functions, parts, "Charged"),
+            Names()(names, "names of Charged"),
+        )
         if len(names) != len(given) - 1 or len(set(names)) != len(names):
             words = f"Charged needs {len(given) - 1} different names of budgets, not {names!r}."
             raise WrongShape(words, setting="names")

@@ -11,8 +11,6 @@ cvxpy gives one table of them for all rounds. The arguments of the atoms have su
 - If the atoms are squares of affine arguments and points are vectors, it is a `Quadratic`.
 """
 
-from __future__ import annotations
-
 import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence

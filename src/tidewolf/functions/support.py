@@ -2,8 +2,6 @@
 user's functions are checked, capacities that cannot be satisfied are warned of.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias

@@ -35,8 +35,6 @@ sum_i w_i (<a_i, x> - b_i) >= bound > 0 on all of K prove, with W_t those of rou
 and the centre of K has some violation.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

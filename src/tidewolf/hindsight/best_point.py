@@ -32,8 +32,6 @@ multipliers of R_k and 0 elsewhere. The next program starts from the basis of th
 rows are basic. If no point satisfies R_k none satisfies them all, and weights of R_k show it.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, NamedTuple, cast, final
 

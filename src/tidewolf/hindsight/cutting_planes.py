@@ -23,8 +23,6 @@ It ends when both are within a gap of each other, relative to how far F gets fro
 center, or after so many evaluations.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

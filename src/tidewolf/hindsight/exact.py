@@ -11,8 +11,6 @@ cold point every time. PIQP's own scaling would be undone and redone, and rounde
 off, so that the answer depends on y alone. A lift is brought to size 1 instead, by a power of two.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from functools import cached_property

@@ -12,8 +12,6 @@ The set is its linear description, or the convex combinations of the vertices th
 oracle call is made.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

@@ -25,8 +25,6 @@ the least of q^ and the largest q so far (a level bundle method on the dual). Wi
 takes 12 s in place of 1.6 s on a ball of 100 entries under 200 rows (one core, lower is better).
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, final
 
 import numpy as np

@@ -6,8 +6,6 @@ starts[i + 1] - 1. The mathematics is in projection/search.py and projection/act
 Reference of what works factor by factor: `naive_projection` in tests/test_factored.py.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

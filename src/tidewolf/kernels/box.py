@@ -2,8 +2,6 @@
 upper ones. Reference implementations in the tests are the methods of `Box`.
 """
 
-from __future__ import annotations
-
 from tidewolf.core.jit import kernel
 
 

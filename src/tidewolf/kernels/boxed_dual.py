@@ -17,8 +17,6 @@ basis, below 0 if it never was. The result depends on the arguments and this sta
 of c are 0. Reference: SciPy's HiGHS in tests/test_boxed_dual.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel

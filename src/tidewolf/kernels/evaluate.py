@@ -16,8 +16,6 @@ Capacities below b_0 have no value: they need a warning.
 Ties go to the first piece, as in the functions' own `subgradient`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel

@@ -5,8 +5,6 @@ A graph is a tuple (arcs, tails, first): arcs into position v have the ranks fir
 the order of positions labels every node, as its tails come first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel, light_kernel

@@ -35,8 +35,6 @@ scipy.sparse.linalg.eigsh takes less (4.4 against 11.4 ms at n = 1,000, without 
 states no error and knows no device.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Any, NamedTuple

@@ -22,8 +22,6 @@ is (basis, flow, pi). Reference implementations: linear programs (`program`) and
 (`corners_of`) in tests/test_flows.py.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel

@@ -5,8 +5,6 @@ its part, which points to itself. scipy.sparse.csgraph.minimum_spanning_tree, wh
 parallel edges nor weights of 0, takes 14 times as long for 29 edges and 3.6 times for 100,000.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel

@@ -11,8 +11,6 @@ names. Programs of adviser a are those from parts[a] up to parts[a + 1]. Costs a
 rounds before BEGIN are the rows of two more arrays, the newest last.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

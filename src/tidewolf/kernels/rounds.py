@@ -23,8 +23,6 @@ machine code, so it has the same bits. Kernels of sets, and what re-solves progr
 (resolving.py), are called by address.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -7,8 +7,6 @@ and `values`, and returns how many there are (`sets.Compiled`). Reference implem
 works on groups side by side are in tests/test_columns.py: the same group by group.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core.jit import kernel

@@ -30,8 +30,6 @@ without the first two terms for a single descent. On a product every factor has 
 the third term is the root of the sum of squares over factors (`price_at_most`).
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence

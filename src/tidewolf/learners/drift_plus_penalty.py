@@ -33,8 +33,6 @@ every step exact, |x - y| <= distance, and holds on every interval:
 Losses are evaluated at y and constraints in the ball, so both outside K.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

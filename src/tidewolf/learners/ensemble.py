@@ -24,8 +24,6 @@ of it. The violation bound holds for values, too:
 V (f(x) - f(z)) + V <grad f(z), z - u> >= V <grad f(z), x - u>, so that rounds add up as before.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -17,8 +17,6 @@ that is given holds the weights' exponent still up to it, which a guarantee need
 All of it is the core of the family (core.py) with one descent; this file adds blocks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, final

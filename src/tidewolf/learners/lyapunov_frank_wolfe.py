@@ -37,8 +37,6 @@ last one gains (the tests add both up for every T). The weights (methods/steps/l
 these constants for c and p = 3/4: regret and violation are of order T^{3/4} and T^{3/4} log T.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

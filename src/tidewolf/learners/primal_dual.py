@@ -50,8 +50,6 @@ a G_f that grows costs (G_f' - G_f) D_m^2/(2 eta R), D_m = min(2R, D + |x_m - y_
 methods/steps/adagrad.py; the violation is at most G_g R sum q_m for the last G_g.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final

@@ -23,8 +23,6 @@ What is played is then not where the learner stands, which is accounted for as e
 is (methods/late.py, methods/accounts.py): bounds hold for what was played.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ The round that stands is the newest that was decided, while it waits, else the c
 nothing waits, and rounds are met without having been decided.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple, TypeAlias
 
 from tidewolf.core import feedback, round_info

@@ -4,8 +4,6 @@ A setting of one name means the same in every learner. A learner's field takes o
 the end as its type, `horizon: OptionalRounds = None`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps

@@ -2,8 +2,6 @@
 how demands are split over them.
 """
 
-from __future__ import annotations
-
 from tidewolf.networks.network import Cut, Demand, Network, PathShare
 from tidewolf.networks.network_files import NetworkStream, from_files
 from tidewolf.networks.tunnels import Tunnel, Tunnels

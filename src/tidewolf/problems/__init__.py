@@ -3,8 +3,6 @@
 To add a problem, write its file and put its builder into a tuple below and `__all__`.
 """
 
-from __future__ import annotations
-
 from tidewolf.core.arguments import as_text, did_you_mean
 from tidewolf.core.errors import InvalidInput
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_table

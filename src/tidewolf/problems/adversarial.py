@@ -24,8 +24,6 @@ x> <= <e, s_+> and for <e, x> >= <e, s_-> > <e, s_+> by turns. No point keeps bo
 within a phase of the fifth, and after the first phase of the last.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

@@ -11,8 +11,6 @@ Records of streams are not part of the package. They are read from the folder in
 variable TIDEWOLF_DATA, else from ../shared/data as seen from the current folder.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import zipfile

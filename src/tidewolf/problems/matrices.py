@@ -34,8 +34,6 @@ Feasible in hindsight, by construction: X = 0 satisfies every constraint with MI
 that fits best without limits breaks them in about two rounds of five.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

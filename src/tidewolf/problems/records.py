@@ -44,8 +44,6 @@ the last twelve 1.282, the best fixed split 1.123, and a neural policy trained o
 1.125. Meta's trace as prepared for FIGRET (SIGCOMM 2024).
 """
 
-from __future__ import annotations
-
 from itertools import permutations
 from typing import Annotated
 

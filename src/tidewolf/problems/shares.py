@@ -48,8 +48,6 @@ their own. The budget of a day is SHARE of the way from what the cheapest endpoi
 what the quickest would.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from tidewolf.core import batch, settings, types

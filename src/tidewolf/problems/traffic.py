@@ -65,8 +65,6 @@ same, that part of all demands is turned away. The cheapest flows break the limi
 the best fixed ones within it cost 15 % more.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import math

@@ -22,8 +22,6 @@ and the distance is measured. Without one the bound above is the budget: only ro
 many million times farther from the origin than it is large, reaches it.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

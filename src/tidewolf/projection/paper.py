@@ -12,8 +12,6 @@ Erratum: the distance is tested before the oracle is called, which saves one cal
 of y and changes nothing else.
 """
 
-from __future__ import annotations
-
 import math
 
 from tidewolf.core import arrays, oracle

@@ -29,8 +29,6 @@ tells it, so that the slope of a new atom is counted like theirs. So each call c
 atoms, one difference and three sums of products.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any, NamedTuple, Never

@@ -22,8 +22,6 @@ in its store, a few rounds are played on a copy that is thrown away (`warm_up`):
 late feedback, and with a violated constraint.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

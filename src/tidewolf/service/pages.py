@@ -15,8 +15,6 @@ Series with the name of a session or a limit are for the `WORST` alone; the othe
 What falls when sessions are deleted, rolled back or closed is a gauge.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import heapq

@@ -57,8 +57,6 @@ none is idle.
 What is no HTTP is answered with a problem.
 """
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import hmac

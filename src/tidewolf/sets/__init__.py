@@ -2,8 +2,6 @@
 here.
 """
 
-from __future__ import annotations
-
 from inspect import isabstract
 
 from tidewolf.core.sparse import SparsePlusLowRank

@@ -10,8 +10,6 @@ Links are pairs (tail, head) of anything hashable, parallel ones are links of th
 kept is given by its index in the list. An undirected link is two links.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Sequence
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """Graphs by name and by number: nodes, settings that describe them, graphs without cycles."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

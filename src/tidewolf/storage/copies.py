@@ -9,8 +9,6 @@ has an epoch that it never had: the server that served it finds that it lost it,
 restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
 """
 
-from __future__ import annotations
-
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -9,8 +9,6 @@ class SetChecks(SetTrial):
             require.at_most(norm(z - self.center), self.K.radius, "a member's distance")
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable

@@ -13,8 +13,6 @@ library and dtype of the question. Nothing given is changed. Floats are compared
 the largest terms that went into them.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, is_dataclass

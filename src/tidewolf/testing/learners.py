@@ -23,8 +23,6 @@ Rounds are those of the given stream, or of a small hostile one: losses that cha
 constraints that oppose them, zeros, one huge round.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

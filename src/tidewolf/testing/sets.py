@@ -15,8 +15,6 @@ Directions are random, along the axes, tied, zero, huge and tiny. The checks run
 dtype of `center`, and numbers are compared up to 1e4 eps of the sizes that went into them.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import sys

@@ -36,8 +36,6 @@ Nothing is assumed of n, alpha, delta or the slopes, and any interval may be loo
 rounds need a common x*.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
