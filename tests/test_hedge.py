@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidewolf.methods.steps.hedge import Mixer, Trust, log_experts
+from tidewolf.methods.steps.hedge import Mixer, log_experts
 
 seeds, EVERYONE = st.integers(0, 2**32), np.ones(4, dtype=bool)
 
@@ -175,36 +175,3 @@ def test_the_guard_holds_for_losses_that_come_late(kind, seed, delay):
                 assert (mixer.gap, mixer.totals.tolist()) == (plain.gap, plain.totals.tolist())
     doubled = mixer.in_units(2.0)
     assert (doubled.gap, doubled.largest) == (2.0 * mixer.gap, 2.0 * mixer.largest)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=seeds)
-@settings(max_examples=30)
-def test_the_guard_holds_for_the_weights_of_each_outage(kind, seed):
-    """Over the rounds in which they are used; the usual weights are as though there was none."""
-    rng, knows = np.random.default_rng(seed), np.array([False, False, True, True])
-    losses, mixer, trust = hostile(kind, rng), Mixer.start(4), Trust()
-    begun, lost, usual = {(): mixer}, {}, mixer
-    for t in range(60):
-        out = ((), (1,), (), (2, 3))[t // 10 % 4]
-        if out != trust.out:
-            before, (trust, mixer) = mixer, trust.turned(out, mixer, knows)
-            if out not in begun:
-                begun[out] = mixer
-                assert mixer.weights(EVERYONE)[knows].sum() >= before.weights(EVERYONE)[knows].sum()
-            if not out:
-                np.testing.assert_array_equal(mixer.totals, usual.totals)
-        p = mixer.weights(EVERYONE)
-        row = -p if losses is None else losses[t]
-        row = row - p @ row
-        mixer = mixer.updated(row)
-        usual = usual if out else mixer
-        lost[out] = lost.get(out, 0.0) + row
-    final = {**dict(trust.others), trust.out: mixer}
-    for out, sums in lost.items():
-        start, room = (
-            begun[out],
-            1e-9 * (1.0 + np.abs(sums).max() + np.abs(begun[out].totals).max()),
-        )
-        behind = start.totals - start.totals.min()
-        assert (-sums <= behind + 2.0 * final[out].gap + room).all()

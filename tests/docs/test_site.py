@@ -153,8 +153,9 @@ def test_a_marked_block_has_a_table_and_a_command_that_exists(block):
 
 def known_benchmarks():
     text = (ROOT / "benchmarks" / "__main__.py").read_text()
-    (found,) = re.findall(r"^KNOWN = \{\n(.*?)^\}", text, flags=re.DOTALL | re.MULTILINE)
-    return re.findall(r'^    "(\w+)":', found, flags=re.MULTILINE)
+    (commands,) = re.findall(r"^COMMANDS = \{(.*)\}$", text, flags=re.MULTILINE)
+    kinds = re.findall(r"^(?:SECTIONED|KINDS) = \((.*)\)$", text, flags=re.MULTILINE)
+    return re.findall(r'"(\w+)": ', commands) + re.findall(r'"(\w+)"', ", ".join(kinds))
 
 
 def test_every_benchmark_is_named_on_its_page():

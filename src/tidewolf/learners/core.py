@@ -51,7 +51,6 @@ from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
-from tidewolf.experts.resolve import Resolve
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
@@ -75,9 +74,6 @@ from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogat
 from tidewolf.methods.steps.slopes import Slopes
 from tidewolf.sets.base import Compiled, Factors
 
-MOVED = 0.1
-"""A decision that an outage moves by more, half the sum of the changes of all entries, has weights
-of its own while it lasts."""
 NEAR_TIE = 1e-9
 """By which share urgencies differ at least. While points stand at the center, every iterate on the
 ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
@@ -216,34 +212,12 @@ class Core(KeepsPending[State]):
                 np.add.at(shares, *checked_features(features, self.cells, number))
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
-        state = self._trusting(state, points, out)
         p = self.weights_of(state, points)
         x = mix = mixed(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
         upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points)
         return state._replace(upcoming=upcoming)
-
-    def _trusting(self, state: State, points: Sequence[Array | None], out: Bools | None) -> State:
-        """The state with the weights of what is out: its own ones if that changes the decision by
-        more than `MOVED`, else those without an outage.
-        """
-        trust, which = state.trust, () if out is None else tuple(np.flatnonzero(out).tolist())
-        if not self._knowing.any() or which == trust.out:
-            return state
-        if which and which not in dict(trust.others):
-            usual = state if not trust.out else self._trusting(state, points, None)
-            moved = mixed(self.weights_of(usual, points), points) - usual.upcoming.mix
-            if 0.5 * arrays.total(abs(moved)) <= MOVED:
-                return usual
-        trust, mixer = trust.turned(which, state.mixer, self._knowing)
-        return state._replace(trust=trust, mixer=mixer)
-
-    @cached_property
-    def _knowing(self) -> Bools:
-        """Which experts re-solve, and so know what is out."""
-        names = [name for one in self.advisers if isinstance(one, Resolve) for name in one.names]
-        return np.isin(self.names, names)
 
     def weights_of(self, state: State, points: Sequence[Array | None]) -> Floats:
         """p among the proposals that are there; empty without a mixer."""
@@ -758,8 +732,6 @@ class Core(KeepsPending[State]):
             raise ValueError("a point that was decided or proposed is no member of the set")
         if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
             raise ValueError("the weights of a round are below 0, or above 1 in all")
-        if any(len(one.totals) != len(self.names) for _, one in state.trust.others):
-            raise ValueError("the weights of an outage are of other experts than the learner's")
         counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
         if min(counted) < 0.0:
             raise ValueError("a count of its experts or vertices is below 0, or too large")

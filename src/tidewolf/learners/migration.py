@@ -38,7 +38,7 @@ from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import available, certificate
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
-from tidewolf.methods.steps.hedge import Mixer, Trust, log_experts
+from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.projection.active import (
     Active,
     ActiveSet,
@@ -82,8 +82,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         descents=descents,
         cells=certificate.CellSums.start(new.K, new.cells),
         dual=new._weights.migrated(state.dual),
-        mixer=_mixer(dict(state.trust.others).get((), state.mixer), experts),
-        trust=Trust(),
+        mixer=_mixer(state.mixer, experts),
         accounts=accounts,
         advisers=tuple(_remembered(one, move, state, old) for one in new.advisers),
         oracle_budget=state.oracle_budget - calls,

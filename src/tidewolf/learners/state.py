@@ -17,7 +17,7 @@ from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.hedge import Mixer, Trust
+from tidewolf.methods.steps.hedge import Mixer
 from tidewolf.methods.steps.lyapunov import DualState
 
 
@@ -107,7 +107,6 @@ class State(NamedTuple):
     migrations: Migrations = Migrations()
     budgets: BudgetSums = BudgetSums()
     costs: LastCosts = LastCosts()
-    trust: Trust = Trust()
 
     @property
     def point(self) -> ProjectedPoint:
@@ -122,7 +121,6 @@ class State(NamedTuple):
             descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in self.descents),
             cells=self.cells.in_units(unit),
             mixer=self.mixer.in_units(unit),
-            trust=self.trust.in_units(unit),
             accounts=self.accounts.in_units(unit),
         )
 

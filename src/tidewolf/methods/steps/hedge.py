@@ -28,13 +28,6 @@ If n rounds were played and are not observed yet (methods/late.py), Delta is at 
 they were mixed without knowing of this one, and each may turn the weights as far. The guard holds
 for any Delta that is not smaller.
 
-While entries are out that change the decision (methods/available.py), weights of their own are in
-use, which begin as the usual ones with the members that know of the outage in the lead: of their
-totals so much is taken that the best of them is 1/eta Lam ahead. The usual ones wait unchanged. For
-weights that begin at L_i(0), over the rounds in which they are used, by the same proof,
-
-    -sum_t l_i  <=  L_i(0) - min_j L_j(0) + 2 Delta                            (guard per outage).
-
 A member that is absent has l_i = 0: it "proposes what is played". Weights among those awake are p
 renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 """
@@ -48,9 +41,6 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.types import Bools, Floats
-
-OUTAGES = 4
-"""Outages whose weights are kept."""
 
 
 class Mixer(NamedTuple):
@@ -106,27 +96,6 @@ class Mixer(NamedTuple):
         largest = max(self.largest, float(losses.max() - losses.min()))
         gap = max(self.gap + max(0.0, -mix), pending * largest)
         return Mixer(frozen(self.totals + losses), gap, largest)
-
-
-class Trust(NamedTuple):
-    """The weights of an outage, and those that wait for its end."""
-
-    out: tuple[int, ...] = ()
-    """the flat entries that are out under the weights in use; empty: none"""
-    others: tuple[tuple[tuple[int, ...], Mixer], ...] = ()
-    """the weights that wait, by what is out, those used last at the end"""
-
-    def in_units(self, unit: float) -> Trust:
-        return Trust(self.out, tuple((out, one.in_units(unit)) for out, one in self.others))
-
-    def turned(self, out: tuple[int, ...], mixer: Mixer, knowing: Bools) -> tuple[Trust, Mixer]:
-        """With the weights of another outage; new ones begin on the side of those who know it."""
-        waiting = {**dict(self.others), self.out: mixer}
-        lead = mixer.totals[knowing].min() - mixer.totals.min() + mixer.gap
-        begun = mixer._replace(totals=frozen(mixer.totals - np.where(knowing, lead, 0.0)))
-        found = waiting.pop(out, begun)
-        kept = [one for one in waiting.items() if one[0]][-OUTAGES:]
-        return Trust(out, (*((o, m) for o, m in waiting.items() if not o), *kept)), found
 
 
 def _log_of_sum(rate: float, behind: Floats) -> float:
