@@ -38,8 +38,7 @@ import numpy as np
 from tidewolf.core import arrays, conforming, errors, feedback, round_info
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
-from tidewolf.functions import autograd, combined
-from tidewolf.functions.support import SUCH, as_round
+from tidewolf.functions import autograd, combined, support
 from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.late import next_round
 from tidewolf.sets.spectra import few_threads
@@ -140,7 +139,7 @@ def _feed(
             items = iter(rounds)
     if items is None:
         raise errors.WrongType(
-            f"Expected a Stream(losses, constraints), or rounds that are each {SUCH}, "
+            f"Expected a Stream(losses, constraints), or rounds that are each {support.SUCH}, "
             f"not {type(rounds).__name__}."
         )
     if arrays.as_count(first, "The first round", least=0):
@@ -154,7 +153,7 @@ def _one_by_one(learner: base.Learner[S], items: Iterator[Any], state: S) -> Ite
     t, stale, center = 0, False, learner.K.center
     names = getattr(learner.K, "names", None)
     for item in items:
-        one = as_round(item, t, center, names)
+        one = support.as_round(item, t, center, names)
         _require_playable(learner, one)
         for played in _stream_rounds(learner, one, state, 0, stale):
             state = played.state

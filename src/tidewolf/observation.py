@@ -25,9 +25,8 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.core.values import identity
 from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.methods import base, capabilities
+from tidewolf.methods import base, capabilities, partly_seen
 from tidewolf.methods.compiled_rounds import whole
-from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.sets.simplices import Simplex, SimplexProduct
 
 _DOUBLE = np.dtype(np.float64)
@@ -187,7 +186,7 @@ def arrival(
     played: Array | None,
     late: bool,
     looked_at: set[int],
-    costs: LastCosts | None = None,
+    costs: partly_seen.LastCosts | None = None,
 ) -> Arrival:
     """Feedback on a round that was decided at x, as the learner reads it. `late`: whether rounds
     are pending; `looked_at` are entries whose negative capacity was reported.
@@ -284,8 +283,8 @@ def by_name(
 
 
 def imputed(
-    learner: base.Learner[Any], last: LastCosts | None, costs: Any
-) -> tuple[Any, LastCosts | None, Array | None]:
+    learner: base.Learner[Any], last: partly_seen.LastCosts | None, costs: Any
+) -> tuple[Any, partly_seen.LastCosts | None, Array | None]:
     """Costs by name, of which some may be missing, as they are imputed; what is remembered after
     them, and they themselves. As they are and twice None if no cost is missing and none ever was,
     if the set is no simplex, and if the learner remembers none.

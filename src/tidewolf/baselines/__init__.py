@@ -13,15 +13,9 @@ from tidewolf.baselines.warm_up import WarmUp
 from tidewolf.methods.base import Learner
 
 __all__ = [
-    "CLASP",
-    "OnlineFrankWolfe",
-    "ProjectedPrimalDual",
-    "ProximalPenalty",
-    "Resolve",
-    "SinhaVaze",
-    "WangWanZhang",
-    "WarmUp",
-]
+    "CLASP", "OnlineFrankWolfe", "ProjectedPrimalDual", "ProximalPenalty", "Resolve", "SinhaVaze",
+    "WangWanZhang", "WarmUp",
+]  # fmt: skip
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -13,18 +13,9 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import arrays
-from tidewolf.core.arguments import shown
-from tidewolf.core.arrays import (
-    LEAST,
-    MOST,
-    as_array,
-    namespace,
-    power_of_two,
-    square_range,
-    to_numpy,
-)
+from tidewolf.core import arguments, arrays
 from tidewolf.core.errors import WrongShape, WrongType
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, NDArray, Shape
 
 SMALL = 20_000
@@ -32,9 +23,7 @@ SMALL = 20_000
 
 def csr_array(content: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Compressed rows of SciPy, which is imported when the first are made."""
-    from scipy.sparse import csr_array as made
-
-    return made(content, shape, dtype)
+    return sp.csr_array(content, shape, dtype)
 
 
 def is_sparse(x: object) -> bool:
@@ -53,7 +42,7 @@ def as_sparse(x: Any, what: str) -> Any:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    data = as_array(rows.data, what)
+    data = arrays.as_array(rows.data, what)
     if data is not rows.data:
         rows = csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
     return rows
@@ -87,17 +76,13 @@ def stack_rows(parts: Sequence[Any]) -> Any:
         return parts[0]
     if not any(map(is_sparse, parts)):
         return np.vstack(parts)
-    from scipy.sparse import vstack
-
-    return vstack([csr_array(part) for part in parts], format="csr")
+    return sp.vstack([csr_array(part) for part in parts], format="csr")
 
 
 def beside(A: Any, B: Any) -> Any:
     if not is_sparse(A) and not is_sparse(B):
         return np.hstack([A, B])
-    from scipy.sparse import hstack
-
-    return hstack([csr_array(A), csr_array(B)], format="csr")
+    return sp.hstack([csr_array(A), csr_array(B)], format="csr")
 
 
 def compact(A: Any) -> Any:
@@ -119,7 +104,7 @@ def largest_of_rows(A: Any) -> Floats:
 
 def row_sizes(A: Any) -> Floats:
     """The power of two that brings each row to size 1; 1 for a row of zeros."""
-    return np.asarray(power_of_two(largest_of_rows(A)))
+    return np.asarray(arrays.power_of_two(largest_of_rows(A)))
 
 
 def rows_times(A: Any, factors: Floats) -> Any:
@@ -144,14 +129,16 @@ def row_norms(A: Any) -> Floats:
     if is_sparse(A):
         row, sizes = row_of_each(A), np.zeros(A.shape[0])
         np.maximum.at(sizes, row, np.abs(A.data))
-        units = np.where((sizes > 0.0) & ~((sizes >= LEAST) & (sizes <= MOST)), sizes, 1.0)
+        units = np.where(
+            (sizes > 0.0) & ~((sizes >= arrays.LEAST) & (sizes <= arrays.MOST)), sizes, 1.0
+        )
         return np.asarray(units * np.sqrt(np.bincount(row, (A.data / units[row]) ** 2, A.shape[0])))
     with np.errstate(over="ignore", invalid="ignore"):
-        norms: Floats = np.sqrt(to_numpy(namespace(A).vecdot(A, A)))
-    least, most = square_range(A)
+        norms: Floats = np.sqrt(arrays.to_numpy(arrays.namespace(A).vecdot(A, A)))
+    least, most = arrays.square_range(A)
     odd = np.flatnonzero(~((norms >= least) & (norms <= most)))
     if len(odd):  # 0, or so small or large that their squares are not
-        some = to_numpy(A)[odd]
+        some = arrays.to_numpy(A)[odd]
         sizes = np.abs(some).max(axis=1, initial=0.0)
         some = some / np.where((sizes > 0.0) & (sizes < np.inf), sizes, 1.0)[:, None]
         norms[odd] = sizes * np.sqrt(np.vecdot(some, some))
@@ -214,13 +201,13 @@ class SparsePlusLowRank:
     def __init__(self, sparse: Any, left: Array | None = None, right: Array | None = None) -> None:
         if not is_sparse(sparse) or sparse.ndim != 2 or (left is None) != (right is None):
             due = "a sparse matrix of SciPy, and left and right or neither"
-            raise WrongType(f"Expected {due}, not {shown((sparse, left, right))}.")
+            raise WrongType(f"Expected {due}, not {arguments.shown((sparse, left, right))}.")
         (m, n), S = sparse.shape, sparse.tocsr()
-        data = as_array(S.data, "The sparse part of the direction")
+        data = arrays.as_array(S.data, "The sparse part of the direction")
         L, R = np.zeros((m, 0), data.dtype), np.zeros((n, 0), data.dtype)
         if left is not None:
             what = "A factor of the low-rank part of the direction"
-            L, R = as_array(left, what), as_array(right, what)
+            L, R = arrays.as_array(left, what), arrays.as_array(right, what)
         if L.ndim != 2 or R.ndim != 2 or L.shape[0] != m or R.shape != (n, L.shape[1]):
             due, found = (f"({m}, r) and ({n}, r)", f"{L.shape} and {R.shape}")
             raise WrongShape(f"left and right must have shapes {due}, not {found}.")
@@ -271,7 +258,7 @@ def largest_entry(D: Matrix) -> float:
     if isinstance(D, SparsePlusLowRank):
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
         return float(tops[0] + tops[1] @ tops[2])
-    xp = namespace(D)
+    xp = arrays.namespace(D)
     return max(float(xp.max(D)), -float(xp.min(D)))
 
 

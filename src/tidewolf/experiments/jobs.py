@@ -68,7 +68,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, jit
+from tidewolf.core import checkpoint, errors, feedback, jit, sparse
 from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
@@ -614,7 +614,7 @@ def processors() -> int:
 def serial(follow: Follow | None = None) -> Engine:
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
-        with _limits():
+        with sparse.one_thread():
             for number, (job, file) in tasks.items():
                 moved = None if follow is None else partial(follow, number)
                 yield number, player.row(job, file=file, moved=moved)
@@ -737,16 +737,7 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
     return _player().row(job)
 
 
-def _limits() -> Any:
-    """One thread for linear algebra, in this process or, if it is entered, in the context."""
-    # it brings its own BLAS, and one that is loaded later is not limited
-    import scipy.linalg  # noqa: F401
-    from threadpoolctl import threadpool_limits
-
-    return threadpool_limits(1)
-
-
-_limit = cache(_limits)
+_limit = cache(sparse.one_thread)
 
 
 # --- compiling on a second processor --------------------------------------------------------------

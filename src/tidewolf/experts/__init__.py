@@ -13,13 +13,6 @@ from tidewolf.experts.named import Named, Static
 from tidewolf.experts.resolve import Resolve
 
 __all__ = [
-    "Adviser",
-    "Categories",
-    "Context",
-    "Leader",
-    "Named",
-    "Proposals",
-    "Resolve",
-    "Season",
+    "Adviser", "Categories", "Context", "Leader", "Named", "Proposals", "Resolve", "Season",
     "Static",
-]
+]  # fmt: skip

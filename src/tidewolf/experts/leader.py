@@ -44,10 +44,9 @@ from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertice
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves
-from tidewolf.hindsight.best_point import BestPoint
+from tidewolf.hindsight import best_point, task
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.leader import WeightedRounds, leader
-from tidewolf.hindsight.task import flattened
 from tidewolf.methods.settings import OptionalRounds
 from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 from tidewolf.sets.base import Polyhedral
@@ -310,7 +309,7 @@ class Leader(Adviser):
                 z, solves = leader(solver, rounds), solves + 1
                 if z is None or free or again or len(S.rows) == len(order):
                     break
-                over = np.concatenate([flattened(one.values(z)) for one in limits])[order]
+                over = np.concatenate([task.flattened(one.values(z)) for one in limits])[order]
                 worst = np.argsort(-over, kind="stable")[: self.rows // 4]
                 worst = worst[over[worst] > 0.0]
                 if not len(worst):
@@ -319,9 +318,9 @@ class Leader(Adviser):
             found.append(z)
         return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
-    def _solver(self, K: HasLMO, vertices: Vertices) -> BestPoint | None:
+    def _solver(self, K: HasLMO, vertices: Vertices) -> best_point.BestPoint | None:
         if isinstance(K, Polyhedral):
-            return BestPoint(K, "Leader")
+            return best_point.BestPoint(K, "Leader")
         return BestOfVertices(K, "Leader", (K.atom(K.center), *vertices)) if vertices else None
 
 

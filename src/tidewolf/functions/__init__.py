@@ -39,32 +39,11 @@ from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization
 from tidewolf.functions.smooth import LogWealth, Quadratic
 
 __all__ = [
-    "Affine",
-    "Batch",
-    "Capacity",
-    "Chain",
-    "Charged",
-    "Custom",
-    "Halfspaces",
-    "Linear",
-    "LinearTotal",
-    "LoadCost",
-    "LoadLimit",
-    "LogWealth",
-    "Max",
-    "MaxAffine",
-    "MaxUtilization",
-    "PiecewiseLinear",
-    "Quadratic",
-    "Range",
-    "Squared",
-    "Sum",
-    "Unlimited",
-    "every",
-    "from_cvxpy",
-    "from_jax",
-    "from_torch",
-]
+    "Affine", "Batch", "Capacity", "Chain", "Charged", "Custom", "Halfspaces", "Linear",
+    "LinearTotal", "LoadCost", "LoadLimit", "LogWealth", "Max", "MaxAffine", "MaxUtilization",
+    "PiecewiseLinear", "Quadratic", "Range", "Squared", "Sum", "Unlimited", "every", "from_cvxpy",
+    "from_jax", "from_torch",
+]  # fmt: skip
 
 
 def every() -> tuple[type[Batch], ...]:

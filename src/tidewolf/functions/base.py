@@ -15,9 +15,8 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 
-from tidewolf.core import batch, settings, sparse, values
+from tidewolf.core import batch, errors, settings, sparse, values
 from tidewolf.core.arrays import as_array, flat, like, namespace, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.sparse import as_sparse, is_sparse, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
@@ -42,10 +41,10 @@ class WholeNumbers(Uncopied):
         if type(value) is not np.ndarray or value.dtype.kind != "i":
             value = to_numpy(as_array(value, what))
         if value.ndim != self.axes:
-            raise WrongShape(f"{what} needs {self.axes} axes, not shape {value.shape}.")
+            raise errors.WrongShape(f"{what} needs {self.axes} axes, not shape {value.shape}.")
         whole = bool((value == np.round(value)).all()) and value.min(initial=0) >= self.least
         if not whole or value.max(initial=0) > np.iinfo(np.int32).max:
-            raise InvalidInput(f"{what} must be whole numbers from {self.least} on.")
+            raise errors.InvalidInput(f"{what} must be whole numbers from {self.least} on.")
         return np.asarray(value, dtype=np.int64)
 
 
@@ -63,7 +62,7 @@ class PerRound(Uncopied):
         array = as_sparse(value, what) if compressed else as_array(value, what)
         if (array.ndim < self.axes and not compressed) or 0 in array.shape[1:]:
             due = f"entries, and {self.axes} axes or more, rounds first (`.one(...)` makes one)"
-            raise WrongShape(f"{what} needs {due}, not shape {tuple(array.shape)}.")
+            raise errors.WrongShape(f"{what} needs {due}, not shape {tuple(array.shape)}.")
         return array
 
 
@@ -126,7 +125,7 @@ class ArrayBatch(batch.Batch):
         array, kind = self.__dict__[name], type(self).__name__
         if tuple(array.shape) != shape:
             words = f"{name} of {kind} needs shape {shape}, not {tuple(array.shape)}."
-            raise WrongShape(words, setting=name)
+            raise errors.WrongShape(words, setting=name)
         reference = reference.data if is_sparse(reference) else reference
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
@@ -143,7 +142,7 @@ def one_round(x: object, what: str, *, axes: int = 1, sparse: bool = False) -> A
         array = as_array(x, what)[None, ...]
     if array.shape[0] != 1 or array.ndim <= axes or 0 in array.shape:
         due = f"entries of one round, with {axes} axes or more"
-        raise WrongShape(f"{what} needs {due}, not rounds first as {tuple(array.shape)}.")
+        raise errors.WrongShape(f"{what} needs {due}, not rounds first as {tuple(array.shape)}.")
     return array
 
 

@@ -8,16 +8,13 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tidewolf.core import arrays, frames
+from tidewolf.core import arrays, errors, frames
 from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import eps_of, inner, like, norm, ones, to_numpy
 from tidewolf.core.batch import Batch, Stream
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, NotConvex, WrongShape, WrongType
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
-from tidewolf.functions import base
-from tidewolf.functions.combined import Chain, Max, can_be_saved, leaves
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions import base, combined, linear
 
 # --- Rounds of a feed -----------------------------------------------------------------------------
 #
@@ -53,26 +50,26 @@ def as_round(item: Any, t: int, center: Array, names: Sequence[str] | None = Non
     elif isinstance(item, tuple | list) and len(item) == 2:
         found = _stream(item[0], item[1], t, points)
     else:
-        raise WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
+        raise errors.WrongType(f"Round {t} of those to be played is {SUCH}, not {shown(item)}.")
     if found.shape != tuple(center.shape):
         due = f"points of shape {tuple(center.shape)}, as the set has"
-        raise WrongShape(f"Expected functions of {due}, in round {t}, not {found.shape}.")
+        raise errors.WrongShape(f"Expected functions of {due}, in round {t}, not {found.shape}.")
     return found
 
 
 def _stream(loss: Any, limit: Any, t: int, points: Points, **more: Any) -> Stream:
     if not isinstance(loss, Batch):
-        loss = Linear.one(_point(loss, f"The array of costs of round {t}", points))
+        loss = linear.Linear.one(_point(loss, f"The array of costs of round {t}", points))
     several = isinstance(limit, list | tuple) and any(isinstance(one, Batch) for one in limit)
     if not several and not isinstance(limit, Batch | None):
-        limit = Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
+        limit = linear.Capacity.one(_point(limit, f"The array of capacities of round {t}", points))
     return Stream(loss, limit, **more)
 
 
 def _point(x: Any, what: str, points: Points) -> Array:
     if callable(x):
         cure = "functions.from_torch, from_jax and Custom make a batch of a callable"
-        raise WrongType(f"{what} must be numbers, not {shown(x)}; {cure}.")
+        raise errors.WrongType(f"{what} must be numbers, not {shown(x)}; {cure}.")
     return like(arrays.as_point(_row(x, what, points), tuple(points[0].shape), what), points[0])
 
 
@@ -87,7 +84,7 @@ def _named(item: Mapping[Any, Any], t: int, points: Points) -> Stream:
     if unknown or len(losses) != 1 or len(limits) > 1:
         loss, limit, others = "costs or loss", "capacities or constraint", ", ".join(_WITH)
         words = f"Expected {loss}, and perhaps {limit}, {others} in round {t}"
-        raise InvalidInput(f"{words}, not {shown(list(item))}.")
+        raise errors.InvalidInput(f"{words}, not {shown(list(item))}.")
     more = {key: _one(key, item[key], t, points) for key in _WITH if item.get(key) is not None}
     return _stream(losses[0], limits[0] if limits else None, t, points, **more)
 
@@ -128,7 +125,7 @@ class Member(NamedTuple):
 
 
 def own_functions(batch: Batch) -> tuple[Batch, ...]:
-    return tuple(leaf for leaf in leaves(batch) if not can_be_saved(leaf))
+    return tuple(leaf for leaf in combined.leaves(batch) if not combined.can_be_saved(leaf))
 
 
 def require_subgradients(
@@ -169,7 +166,7 @@ class _Trial:
                 self._require(one, other, 1.0)
                 self._require(other, one, 1.0)
                 self._require(one, other, _NEAR)
-            except NotConvex:
+            except errors.NotConvex:
                 raise
             except Exception:
                 return
@@ -190,7 +187,7 @@ class _Trial:
             return
         change = (self._on_the_way(x, way, _TINY) - value) / _TINY
         where = f"y {y.name}" if share == 1.0 else f"y {share:g} of the way to {y.name}"
-        raise NotConvex(
+        raise errors.NotConvex(
             f"{self.what} breaks f(y) >= f(x) + <g, y - x>, with x {x.name}, g its subgradient "
             f"there and {where}: f(y) = {end:.6g}, and the right side is {value:.6g} + "
             f"{claimed:.6g}. {_likely(change, inner(slope, way))}"
@@ -239,7 +236,7 @@ def warn_of_negative_capacities(
     """
     found = []
     for start, part in _limits(constraints):
-        c = to_numpy(base.rows(part.c)) if isinstance(part, Capacity) else np.zeros((0, 0))
+        c = to_numpy(base.rows(part.c)) if isinstance(part, linear.Capacity) else np.zeros((0, 0))
         if not c.min(initial=0.0) < 0.0:
             continue
         for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
@@ -254,14 +251,14 @@ def warn_of_negative_capacities(
         place = entry if len(K.shape) == 1 else tuple(map(int, np.unravel_index(entry, K.shape)))
         what = f"The capacity of {names[entry] if names else f'entry {place}'} is {value:g}"
         words = f"{what} in round {number}: {breaks(len(found))}"
-        warnings.warn(words, NegativeCapacity, stacklevel=stacklevel)
+        warnings.warn(words, errors.NegativeCapacity, stacklevel=stacklevel)
 
 
 def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
-    if isinstance(constraints, Max | Chain):
+    if isinstance(constraints, combined.Max | combined.Chain):
         for part in constraints.parts:
             yield from _limits(part, start)
-            start += len(part) if isinstance(constraints, Chain) else 0
+            start += len(part) if isinstance(constraints, combined.Chain) else 0
     else:
         yield start, constraints
 

@@ -18,9 +18,8 @@ from typing import Any, cast
 
 import numpy as np
 
+from tidewolf.core import errors, lazy
 from tidewolf.core.arrays import like, to_numpy
-from tidewolf.core.errors import NotSupported, SolverFailed
-from tidewolf.core.lazy import piqp, sp
 from tidewolf.core.types import Array, NDArray
 from tidewolf.sets import base
 
@@ -37,7 +36,7 @@ _RIDGE = 1e-12
 class ExactProjection:
     def __init__(self, K: base.ConvexSet) -> None:
         if not isinstance(K, base.Projectable | base.Polyhedral):
-            raise NotSupported(
+            raise errors.NotSupported(
                 f"Expected a set with `project` or a linear description, not {type(K).__name__}."
             )
         self.K, self._solving = K, threading.Lock()
@@ -64,8 +63,8 @@ class ExactProjection:
             found = np.array(self._solver.result.x)
         u = np.clip(found, described.lower, described.upper)
         x = np.asarray(shift + (u if described.lift is None else described.lift @ u))
-        if status != piqp.PIQP_SOLVED and not self._near(x, y):
-            raise SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
+        if status != lazy.piqp.PIQP_SOLVED and not self._near(x, y):
+            raise errors.SolverFailed(f"PIQP could not project on {self.K!r}: {status}.")
         return x
 
     def _near(self, x: NDArray, y: NDArray) -> bool:
@@ -88,11 +87,11 @@ class ExactProjection:
     @cached_property
     def _solver(self) -> Any:
         d, n = self._description, len(self._description.lower)
-        P = sp.eye(n, format="csc")
+        P = lazy.sp.eye(n, format="csc")
         if d.lift is not None:
-            P = sp.csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
-        A, G = (None if rows is None else sp.csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
-        solver = piqp.SparseSolver()
+            P = lazy.sp.csc_matrix(d.lift.T @ d.lift / self._unit**2) + _RIDGE * P
+        A, G = (None if rows is None else lazy.sp.csc_matrix(rows) for rows in (d.A_eq, d.A_ub))
+        solver = lazy.piqp.SparseSolver()
         for name in ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel"):
             setattr(solver.settings, name, PROJECTION_ACCURACY)
         solver.settings.preconditioner_iter = 0

@@ -20,8 +20,7 @@ import numpy as np
 from tidewolf.core import arrays, errors, piecewise, sparse
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.types import Array, Floats
-from tidewolf.hindsight.best_point import BestPoint, Objective, with_pieces
-from tidewolf.hindsight.cutting_planes import CuttingPlanes
+from tidewolf.hindsight import best_point, cutting_planes
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, parts_of
 from tidewolf.sets.highs import HalfSpaces
 
@@ -41,7 +40,7 @@ class WeightedRounds(NamedTuple):
     price: float
 
 
-def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
+def leader(solver: best_point.BestPoint, rounds: WeightedRounds) -> Array | None:
     """The point, a member of the set; None if no solver found one."""
     center, limits = solver.K.center, rounds.limits
     try:
@@ -58,7 +57,7 @@ def leader(solver: BestPoint, rounds: WeightedRounds) -> Array | None:
         return None
 
 
-def _pieces(rounds: WeightedRounds, center: Array) -> tuple[Objective | None, float]:
+def _pieces(rounds: WeightedRounds, center: Array) -> tuple[best_point.Objective | None, float]:
     """The weighted sum as an objective, None if a part has other pieces than affine ones, and the
     size of the slopes of losses; linear losses have no pieces.
     """
@@ -79,13 +78,13 @@ def _pieces(rounds: WeightedRounds, center: Array) -> tuple[Objective | None, fl
                 size += is_loss * len(part) * float(sparse.largest_of_rows(rows).mean())
             else:
                 return None, 0.0
-    return with_pieces(c, pieces, count), size + float(np.abs(c).max())
+    return best_point.with_pieces(c, pieces, count), size + float(np.abs(c).max())
 
 
-class _BundleMethod(CuttingPlanes):
+class _BundleMethod(cutting_planes.CuttingPlanes):
     """Over the known vertices or the description, its end measured by the model."""
 
-    def __init__(self, solver: BestPoint, rounds: WeightedRounds) -> None:
+    def __init__(self, solver: best_point.BestPoint, rounds: WeightedRounds) -> None:
         K, n = solver.K, int(np.prod(solver.K.shape))
         self.rounds, no = rounds, np.zeros(0)
         super().__init__(

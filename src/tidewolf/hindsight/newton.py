@@ -29,8 +29,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors, vertices
-from tidewolf.core.lazy import piqp
+from tidewolf.core import arrays, errors, lazy, vertices
 from tidewolf.core.types import Floats
 from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
 from tidewolf.sets.base import Polyhedral
@@ -260,7 +259,7 @@ class _Search:
             if not costs:  # the largest limit is one more, free variable
                 P, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
                 c, A, low = np.append(c, 1.0), np.append(A, 0.0)[None, :], np.append(low, -np.inf)
-            solver = piqp.DenseSolver()
+            solver = lazy.piqp.DenseSolver()
             solver.settings.eps_abs = solver.settings.eps_rel = _EXACT
             solver.setup(P, c, A, np.ones(1), rows, None, -values, low, None)
             solver.solve()
@@ -281,11 +280,11 @@ class _Search:
         self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
     ) -> Floats:
         m, unit = len(model.values), self.cost if costs else 1.0
-        solver = piqp.DenseSolver()
+        solver = lazy.piqp.DenseSolver()
         one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
         G, h = -(model.rows + model.values[:, None]).T, model.height + model.c - level / unit
         near = best[self.used[:m]] * self.sizes[self.used[:m]] / unit
         solver.setup(np.eye(m), -near, *one, G, None, h, np.zeros(m), None)
-        if solver.solve() != piqp.PIQP_SOLVED:
+        if solver.solve() != lazy.piqp.PIQP_SOLVED:
             return otherwise
         return self._multipliers(np.maximum(0.0, solver.result.x), costs)

@@ -11,13 +11,9 @@ from tidewolf.learners.primal_dual import PrimalDual
 from tidewolf.methods.base import Learner
 
 __all__ = [
-    "BanditPrimalDual",
-    "DriftPlusPenalty",
-    "Ensemble",
-    "LyapunovDescent",
-    "LyapunovFrankWolfe",
+    "BanditPrimalDual", "DriftPlusPenalty", "Ensemble", "LyapunovDescent", "LyapunovFrankWolfe",
     "PrimalDual",
-]
+]  # fmt: skip
 
 
 def every() -> dict[str, type[Learner[Any]]]:

@@ -39,9 +39,8 @@ from tidewolf.core.types import Floats
 from tidewolf.experts import Adviser, Context, Named, Resolve, Season, context
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
-from tidewolf.methods import settings
+from tidewolf.methods import budget, settings
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
-from tidewolf.methods.budget import Budgets
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 
 StepScales = Annotated[tuple[float, ...], settings.Numbers(each=Magnitude(), distinct=True)]
@@ -208,7 +207,7 @@ class Ensemble(Core):
     loss_lipschitz: settings.OptionalPositive = None
     constraint_lipschitz: settings.OptionalPositive = None
     per_constraint: settings.PerConstraint = False
-    budgets: Budgets = ()
+    budgets: budget.Budgets = ()
     target_violation: settings.OptionalPositive = None
 
     @property

@@ -10,11 +10,8 @@ from typing import Any, NamedTuple, Self
 
 from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods import base, certificate, late
+from tidewolf.methods import base, budget, certificate, late, paper, partly_seen
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.budget import BudgetSums
-from tidewolf.methods.paper import ProjectedPoint
-from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.hedge import Mixer
@@ -105,13 +102,13 @@ class State(NamedTuple):
     proposed: tuple[Array | None, ...] | None = None
     """what advisers that do not wait proposed, where entries are out in the next round"""
     migrations: Migrations = Migrations()
-    budgets: BudgetSums = BudgetSums()
-    costs: LastCosts = LastCosts()
+    budgets: budget.BudgetSums = budget.BudgetSums()
+    costs: partly_seen.LastCosts = partly_seen.LastCosts()
 
     @property
-    def point(self) -> ProjectedPoint:
+    def point(self) -> paper.ProjectedPoint:
         own = self.descents[0]
-        return ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
+        return paper.ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
 
     def in_units(self, unit: float) -> Self:
         """The same sums where gradients are `unit` times as long."""

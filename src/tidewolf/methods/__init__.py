@@ -10,16 +10,6 @@ from tidewolf.methods.paper import Banked, ProjectedPoint, Projecting
 from tidewolf.methods.steps.slopes import Slopes, tangent_gradients
 
 __all__ = [
-    "Banked",
-    "BlockLearner",
-    "Bound",
-    "Deferred",
-    "EveryRound",
-    "Learner",
-    "Overrides",
-    "ProjectedPoint",
-    "Projecting",
-    "Slopes",
-    "frozen",
-    "tangent_gradients",
-]
+    "Banked", "BlockLearner", "Bound", "Deferred", "EveryRound", "Learner", "Overrides",
+    "ProjectedPoint", "Projecting", "Slopes", "frozen", "tangent_gradients",
+]  # fmt: skip

@@ -19,8 +19,7 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from tidewolf.core import checkpoint, errors, oracle, round_info, values
-from tidewolf.core.arguments import shown
+from tidewolf.core import arguments, checkpoint, errors, oracle, round_info, values
 from tidewolf.core.arrays import as_count
 from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
@@ -101,7 +100,7 @@ def refuse_state(learner: Learner[Any], value: Any, kind: str = "state") -> None
     expected, holds = EXPECTED[kind]
     if not holds(learner, value):
         who = type(learner).__name__
-        raise errors.WrongType(f"{who} expects {expected}, not {shown(value)}.")
+        raise errors.WrongType(f"{who} expects {expected}, not {arguments.shown(value)}.")
 
 
 def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:

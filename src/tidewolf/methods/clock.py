@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from tidewolf.core import errors
-from tidewolf.core.arrays import frozen, namespace
+from tidewolf.core import arrays, errors
 from tidewolf.core.feedback import Arrival, FirstOrder, limits_of, played_at, require_first_order
 from tidewolf.core.types import Array
 from tidewolf.methods import capabilities, late, settings
@@ -278,7 +277,7 @@ class BlockLearner(EveryRound[S]):
 
 
 def empty_sums(center: Array) -> FirstOrder:
-    zero = frozen(namespace(center).zeros_like(center))
+    zero = arrays.frozen(arrays.namespace(center).zeros_like(center))
     return FirstOrder(zero, 0.0, zero, 0.0, 0.0, 0)
 
 
@@ -288,11 +287,11 @@ def add_sums(block: FirstOrder, feedback: FirstOrder) -> FirstOrder:
     if block.limits is not None or feedback.limits is not None:
         limits = limits_of(feedback)
         limits = limits_of(block).and_of(limits) if block.rounds else limits
-        limits = limits._replace(gradients=frozen(limits.gradients + 0.0))
+        limits = limits._replace(gradients=arrays.frozen(limits.gradients + 0.0))
     return FirstOrder(
-        frozen(block.loss_gradient + feedback.loss_gradient),
+        arrays.frozen(block.loss_gradient + feedback.loss_gradient),
         block.violation + feedback.violation,
-        frozen(block.constraint_gradient + feedback.constraint_gradient),
+        arrays.frozen(block.constraint_gradient + feedback.constraint_gradient),
         max(block.loss_slope, feedback.loss_slope),
         max(block.constraint_slope, feedback.constraint_slope),
         block.rounds + feedback.rounds,

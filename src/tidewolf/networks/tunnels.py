@@ -29,6 +29,7 @@ import numpy as np
 from tidewolf.core import arrays, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, shown
 from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.core.values import Value
 from tidewolf.functions import MaxUtilization
@@ -238,12 +239,10 @@ class Tunnels(OnLinks):
     @cached_property
     def incidence(self) -> Any:
         """The sparse matrix (links, paths) with a 1 where a path uses a link."""
-        from scipy.sparse import csr_array
-
         links = np.array([link for path in self.paths for link in path.links])
         paths = np.repeat(np.arange(len(self.paths)), [len(path.links) for path in self.paths])
         shape = (len(self._link_rows), len(self.paths))
-        return csr_array((np.ones(len(links)), (links, paths)), shape=shape)
+        return sp.csr_array((np.ones(len(links)), (links, paths)), shape=shape)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -379,8 +378,6 @@ class PathFinder:
     """The links of a network with numbered nodes, as a matrix of lengths."""
 
     def __init__(self, nodes: int, tails: list[int], heads: list[int], lengths: list[Any]) -> None:
-        from scipy.sparse import csr_array
-
         self._lengths, self._links = lengths, dict[tuple[int, int], int]()
         self._ends = [*zip(tails, heads, strict=True)]
         entries = list[tuple[int, int, float]]()
@@ -393,23 +390,18 @@ class PathFinder:
             entries.append((tail, head, length + longer))
         rows, columns, values = np.array(entries).T
         places = rows.astype(np.int32), columns.astype(np.int32)
-        self._graph = csr_array((values, places), shape=(nodes, nodes))
+        self._graph = sp.csr_array((values, places), shape=(nodes, nodes))
 
     def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths, shortest first; none if the source does not reach the target."""
-        from scipy.sparse.csgraph import yen
-
-        _, before = yen(self._graph, source, target, k, return_predecessors=True)
+        _, before = sp.csgraph.yen(self._graph, source, target, k, return_predecessors=True)
         return sorted((self._way(row.tolist(), source, target) for row in before), key=self._rank)
 
     def disjoint_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths that share no link, of the least total length, shortest first."""
-        from scipy.sparse import coo_array
-        from scipy.sparse.csgraph import maximum_flow
-
         one_each = np.ones(len(self._ends), dtype=np.int32)
-        graph = coo_array((one_each, np.array(self._ends).T), shape=self._graph.shape).tocsr()
-        count = min(k, int(maximum_flow(graph, source, target).flow_value))
+        graph = sp.coo_array((one_each, np.array(self._ends).T), shape=self._graph.shape).tocsr()
+        count = min(k, int(sp.csgraph.maximum_flow(graph, source, target).flow_value))
         if count == 0:
             return []
         supplies: dict[Hashable, float] = {source: float(count), target: -float(count)}

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core import batch
-from tidewolf.core.arguments import import_extra
+from tidewolf.core import arguments, batch
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
 from tidewolf.report.rendering import HUES, RunStyle, Table, asset
@@ -142,7 +141,7 @@ def picture(charts: Sequence[Chart]) -> Any:
     """A matplotlib Figure of charts, three in a row at most, with titles and legends; a notebook
     shows it as a PNG.
     """
-    matplotlib = import_extra("matplotlib", "A picture", "app")
+    matplotlib = arguments.import_extra("matplotlib", "A picture", "app")
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 

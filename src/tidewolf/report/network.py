@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.functions.loads import share
@@ -223,12 +224,9 @@ def node_places(
     """A place in the unit square for each node, y downwards: distances there are like the numbers
     of links between nodes, by weighted stress majorization from a circle (Gansner et al. 2004).
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import shortest_path
-
     tails, heads = np.array(pairs).T
-    graph = coo_array((np.ones(len(pairs)), (tails, heads)), shape=(nodes, nodes))
-    apart = shortest_path(graph.tocsr(), directed=False, unweighted=True)
+    graph = sp.coo_array((np.ones(len(pairs)), (tails, heads)), shape=(nodes, nodes))
+    apart = sp.csgraph.shortest_path(graph.tocsr(), directed=False, unweighted=True)
     # parts of the graph that no link joins are a little farther apart than the ends of a part
     apart[np.isinf(apart)] = 1.0 + apart[np.isfinite(apart)].max()
     np.fill_diagonal(apart, np.inf)

@@ -17,8 +17,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tidewolf.core import checkpoint
-from tidewolf.core.arguments import import_extra
+from tidewolf.core import arguments, checkpoint
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -130,7 +129,7 @@ def installed(name: str) -> bool:
 def require_extras() -> None:
     """Refuse to begin a page if a package that draws or writes it is not installed."""
     for name in ("jinja2", "matplotlib"):
-        import_extra(name, "A page", "app")
+        arguments.import_extra(name, "A page", "app")
 
 
 def document(template: str, context: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import arguments, arrays, oracle, settings, vertices
+from tidewolf.core import arguments, arrays, lazy, oracle, settings, vertices
 from tidewolf.core.errors import (
     EmptySet,
     InvalidInput,
@@ -20,7 +20,6 @@ from tidewolf.core.errors import (
     WrongShape,
     WrongType,
 )
-from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
     Boxed,
@@ -63,7 +62,7 @@ class HalfSpaces(NamedTuple):
 @dataclass(frozen=True)
 class DoubleNumbers(settings.Numbers):
     def __call__(self, value: Any, what: str) -> Floats:
-        given = super().__call__(value.toarray() if sp.issparse(value) else value, what)
+        given = super().__call__(value.toarray() if lazy.sp.issparse(value) else value, what)
         return arrays.frozen(arrays.to_numpy(given).astype(np.float64))
 
 
@@ -336,7 +335,7 @@ class Polytope(ClosedForm, Boxed):
         G, h, *_ = self._scaled
         (lo, hi), (c, N, _, reach), (origin, unit) = self._box, self._hull, self._frame
         cut = (reach > 0) & (np.maximum(G * lo, G * hi).sum(axis=1) > h)
-        lift = None if unit == 1.0 else unit * sp.eye_array(len(c), format="csr")
+        lift = None if unit == 1.0 else unit * lazy.sp.eye_array(len(c), format="csr")
         return LinearDescription(lo, hi, N, N @ c, G[cut], h[cut], lift, origin)
 
     def to(self, reference: Array) -> Self:
@@ -610,7 +609,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         columns = np.vstack([away.T, np.ones(len(away))])
         sides = np.append(np.zeros(len(columns) - 1), 1.0)
         try:
-            weights, _ = scipy.optimize.nnls(columns, sides, maxiter=30 * len(away))
+            weights, _ = lazy.scipy.optimize.nnls(columns, sides, maxiter=30 * len(away))
         except RuntimeError as error:
             raise SolverFailed(f"The distance to a hull was not found: {error}.") from error
         return scale * float(np.linalg.norm(weights @ away) / np.sum(weights))
@@ -679,6 +678,6 @@ def _nearest_facet(points: Floats) -> float:
     """
     size = float(np.max(np.abs(points)))
     try:
-        return size * float(np.min(-scipy.spatial.ConvexHull(points / size).equations[:, -1]))
-    except scipy.spatial.QhullError:
+        return size * float(np.min(-lazy.scipy.spatial.ConvexHull(points / size).equations[:, -1]))
+    except lazy.scipy.spatial.QhullError:
         return 0.0

@@ -10,10 +10,9 @@ from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import errors, oracle, settings, vertices
+from tidewolf.core import errors, lazy, oracle, settings, vertices
 from tidewolf.core.arguments import all_different, listed
 from tidewolf.core.arrays import frozen, like, to_numpy
-from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Int32s, Link, NDArray, Shape
 from tidewolf.kernels.orders import lightest_tree, subset_infeasibility
 from tidewolf.sets import base, graphs
@@ -153,10 +152,10 @@ class Matching(_EdgeSet):
     @cached_property
     def diameter(self) -> float:
         sums = self._sums()[:, self._open]
-        both, m = sp.hstack([sums, sums]), len(self._open)
+        both, m = lazy.sp.hstack([sums, sums]), len(self._open)
         twos = np.full(sums.shape[0], 2.0)
         rows = {"A_eq": both, "b_eq": twos} if self.perfect else {"A_ub": both, "b_ub": twos}
-        found = scipy.optimize.linprog(
+        found = lazy.scipy.optimize.linprog(
             np.repeat([-1.0, 1.0], m), **rows, bounds=(0.0, 1.0), method="highs"
         )
         if found.status != 0:
@@ -225,7 +224,7 @@ class Matching(_EdgeSet):
             edge_at[tuple(self.edges[order].T)] = order
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
-        cells = scipy.optimize.linear_sum_assignment(costs)
+        cells = lazy.scipy.optimize.linear_sum_assignment(costs)
         chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
@@ -244,7 +243,7 @@ class Matching(_EdgeSet):
     def _sums(self) -> Any:
         m, nodes = len(self.edges), len(self.lefts) + len(self.rights)
         places = self._touched, np.tile(np.arange(m), 2)
-        return sp.csc_array((np.ones(2 * m), places), shape=(nodes, m))
+        return lazy.sp.csc_array((np.ones(2 * m), places), shape=(nodes, m))
 
     @cached_property
     def _edge_counts(self) -> NDArray:
@@ -277,8 +276,8 @@ class Matching(_EdgeSet):
 
     def _require_a_perfect_one(self) -> None:
         size = (len(self.lefts), len(self.rights))
-        graph = sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
-        partner = sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
+        graph = lazy.sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
+        partner = lazy.sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
         if size[0] == size[1] and (partner >= 0).all():
             return
         alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
@@ -507,12 +506,12 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
         def matrix(parts: list[Any], height: int) -> Any:
             rows, columns, factors = (np.concatenate(part) for part in zip(*parts, strict=True))
-            return sp.coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
+            return lazy.sp.coo_array((factors, (rows, columns)), shape=(height, width)).tocsc()
 
         if not b:
             return base.LinearDescription(lower, upper)
         A_eq, A_ub = matrix(equal, len(b)), matrix(most, width - m)
-        lift, zero = sp.eye_array(m, width, format="csr"), np.zeros(width - m)
+        lift, zero = lazy.sp.eye_array(m, width, format="csr"), np.zeros(width - m)
         return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod

@@ -11,9 +11,8 @@ from typing import Annotated, final
 
 import numpy as np
 
-from tidewolf.core import arrays, oracle, settings, vertices
+from tidewolf.core import arrays, lazy, oracle, settings, vertices
 from tidewolf.core.errors import EmptySet, InvalidInput
-from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
@@ -118,11 +117,11 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
         if not len(k):
             return base.LinearDescription(self._w, self._w)
         sums = (
-            sp.kron(sp.eye_array(len(k)), np.ones((1, n)), format="csc"),
+            lazy.sp.kron(lazy.sp.eye_array(len(k)), np.ones((1, n)), format="csc"),
             (k + 1).astype(np.float64),
         )
         lift, shift = (
-            sp.kron(gaps[None, k], sp.eye_array(n), format="csr"),
+            lazy.sp.kron(gaps[None, k], lazy.sp.eye_array(n), format="csr"),
             np.full(n, self._w[-1]),
         )
         bounds = np.zeros(n * len(k)), np.ones(n * len(k))
@@ -170,10 +169,10 @@ class Plans(base.SparseSet, base.Boxed):
         """The last column's sum follows from the others."""
         (m, n), bounds = self.shape, (np.zeros(self._caps.size), self._caps.reshape(-1))
         sums = (
-            sp.kron(sp.eye_array(m), np.ones((1, n))),
-            sp.kron(np.ones((1, m)), sp.eye_array(n)),
+            lazy.sp.kron(lazy.sp.eye_array(m), np.ones((1, n))),
+            lazy.sp.kron(np.ones((1, m)), lazy.sp.eye_array(n)),
         )
-        A_eq = sp.vstack(sums, format="csr")[:-1]
+        A_eq = lazy.sp.vstack(sums, format="csr")[:-1]
         return base.LinearDescription(
             *bounds, A_eq=A_eq, b_eq=np.concatenate([self._a, self._b[:-1]])
         )
@@ -240,7 +239,7 @@ class Birkhoff(base.ClosedForm, Plans):
         return self._a
 
     def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
-        rows, columns = scipy.optimize.linear_sum_assignment(arrays.to_numpy(direction))
+        rows, columns = lazy.scipy.optimize.linear_sum_assignment(arrays.to_numpy(direction))
         cells = (rows * self.n + columns).astype(np.int32)
         return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 

@@ -30,21 +30,10 @@ from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
 from tidewolf.kernels import simplices as kernels
-from tidewolf.sets.base import (
-    Boxed,
-    ClosedForm,
-    CompiledGeometry,
-    Factors,
-    LinearDescription,
-    Projectable,
-    Sizes,
-    SparseSet,
-    require,
-    require_shape,
-)
+from tidewolf.sets import base
 
 
-class _SumSet(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
+class _SumSet(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, base.CompiledGeometry):
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
@@ -57,11 +46,11 @@ class _SumSet(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
 
 def _weighted_sum(
     w: Floats, total: float, upper: Floats, at_most: bool, lower: float = 0.0
-) -> LinearDescription:
+) -> base.LinearDescription:
     """{ lower <= x <= upper : <w, x> = total }, or <= total."""
     rows, sides = ("A_ub", "b_ub") if at_most else ("A_eq", "b_eq")
     bounds = np.full(len(w), lower), upper
-    return LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
+    return base.LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
 
 
 def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
@@ -155,16 +144,16 @@ class Simplex(_SumSet):
         return frozen(np.full(self.n, self._floor + self._rest / (self.n + 1)))
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         n, rest = self.n, self._rest
         unit = 1.0 / (n + 1 if self.at_most else n)  # c above the floor, in units of the rest
         corner = math.sqrt(max(0.0, 1.0 - 2.0 * unit + n * unit**2))
         apart = math.sqrt(2.0) * rest if n > 1 else 0.0
         if not self.at_most:
             inside = rest * unit / math.sqrt(1 - 1 / n) if n > 1 else 0.0
-            return Sizes(n - 1, rest * corner, apart, inside)
+            return base.Sizes(n - 1, rest * corner, apart, inside)
         inside = min(rest * unit, (rest - n * rest * unit) / math.sqrt(n))
-        return Sizes(n, rest * max(corner, unit * math.sqrt(n)), apart or rest, inside)
+        return base.Sizes(n, rest * max(corner, unit * math.sqrt(n)), apart or rest, inside)
 
     def tangent(self, direction: Array) -> Array:
         return direction if self.at_most else direction - mean_there(direction)
@@ -218,7 +207,7 @@ class Simplex(_SumSet):
         last = int(xp.sum(xp.astype(down > taus, xp.int64))) - 1
         return xp.where(z > taus[last], z - taus[last], 0 * z)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         upper = np.full(self.n, self._floor + self._rest)
         return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most, self._floor)
 
@@ -276,7 +265,7 @@ class CappedSimplex(_SumSet):
         super().__post_init__()
         least = f"{self.total / self.n:g}, or no entries sum to the total"
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
-        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
+        base.require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
 
     @cached_property
     def center(self) -> Array:
@@ -287,13 +276,13 @@ class CappedSimplex(_SumSet):
         return self.n - 1 if self.n * self._top > self.total * (1 + _ROUNDING) else 0
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         if not self.dimension:
-            return Sizes(0, 0.0, 0.0, 0.0)
+            return base.Sizes(0, 0.0, 0.0, 0.0)
         c, shares = self.total / self.n, self._shares
         s = np.concatenate([shares, np.zeros(self.n - len(shares))])  # a vertex
         inside = min(c, self._top - c) / math.sqrt(1 - 1 / self.n)
-        return Sizes(self.n - 1, length(s - c), length(s - s[::-1]), inside)
+        return base.Sizes(self.n - 1, length(s - c), length(s - s[::-1]), inside)
 
     def tangent(self, direction: Array) -> Array:
         return direction - total(direction) / self.n if self.dimension else 0 * direction
@@ -338,7 +327,7 @@ class CappedSimplex(_SumSet):
         z = xp.clip(y - xp.sort(y)[self.n - len(self._shares)], -u, u)
         return _meet_total(z, 0 * z + u, 0 * z + 1.0, self.total)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self._top), at_most=False)
 
     @classmethod
@@ -379,9 +368,11 @@ class GroupSizes(settings.Check):
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
         given = arguments.as_items(value, what, "[3, 3, 2]")
         sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        require(sizes, EmptySet, f"{what} must be at least one: of no groups there are no points.")
+        base.require(
+            sizes, EmptySet, f"{what} must be at least one: of no groups there are no points."
+        )
         words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
-        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
+        base.require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
 
     def read(self, value: Any) -> tuple[int, ...] | None:
@@ -391,7 +382,9 @@ class GroupSizes(settings.Check):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry):
+class SimplexProduct(
+    base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, base.CompiledGeometry
+):
     """Nonnegative vectors whose entries sum to 1 in every group. Geometry exact.
 
     Parameters
@@ -425,7 +418,7 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry
         _require_least(self, max(self.sizes))
         n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
         words = f"labels of SimplexProduct must be {n} different names, not {names}."
-        require(not given or names == given == n, InvalidInput, words, "labels")
+        base.require(not given or names == given == n, InvalidInput, words, "labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -462,19 +455,19 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry
         return 1.0 - self._counts * self.least
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         radius = math.sqrt(float((self._rests**2 * (1.0 - 1.0 / self._counts)).sum()))
         diameter = math.sqrt(2.0 * float((self._rests[self._counts > 1] ** 2).sum()))
         facets = self._rests / np.sqrt(self._counts * np.maximum(self._counts - 1.0, 1.0))
         inside = float(facets[self._counts > 1].min(initial=math.inf))
         dimension = self.shape[0] - len(self.sizes)
-        return Sizes(dimension, radius, diameter, inside if dimension else 0.0)
+        return base.Sizes(dimension, radius, diameter, inside if dimension else 0.0)
 
     @cached_property
-    def factors(self) -> Factors:
+    def factors(self) -> base.Factors:
         radii = frozen(self._rests * np.sqrt(1.0 - 1.0 / self._counts))
         diameters = frozen(np.where(self._counts > 1, math.sqrt(2.0) * self._rests, 0.0))
-        return Factors(self.starts[:-1], radii, diameters, exact=True)
+        return base.Factors(self.starts[:-1], radii, diameters, exact=True)
 
     def tangent(self, direction: Array) -> Array:
         along = np.empty(self.shape)
@@ -506,11 +499,11 @@ class SimplexProduct(ClosedForm, SparseSet, Projectable, Boxed, CompiledGeometry
         kernels.nearest_in_simplices(_doubles(y), *self.geometry, x)
         return like(x, y)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         n = self.shape[0]
         rows = sp.csr_array((np.ones(n), np.arange(n), self.starts), shape=(len(self.sizes), n))
         lower, upper = np.full(n, self.least), (self.least + self._rests)[self.owner]
-        return LinearDescription(lower, upper, A_eq=rows, b_eq=np.ones(len(self.sizes)))
+        return base.LinearDescription(lower, upper, A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
     def examples(cls) -> Sequence[SimplexProduct]:
@@ -557,7 +550,7 @@ _FEW = 256
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
+class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
     """Amounts between 0 and `upper` whose weight, the sum of `weights` times amounts, is at most
     `total`; or exactly, with at_most=False.
 
@@ -589,21 +582,21 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
     def __post_init__(self) -> None:
         super().__post_init__()
         if tuple(self.upper.shape) != ():
-            require_shape(self, "upper", self.shape)
+            base.require_shape(self, "upper", self.shape)
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         for name, array in (("weights", self.weights), ("upper", upper)):
             least = float(to_numpy(array).min())
             words = f"{name} of Knapsack must be above 0, not {least:g}."
-            require(least > 0.0, InvalidInput, words, name)
+            base.require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         words = "upper of Knapsack must not differ from weights by more than numbers do."
         moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
-        require(moderate, InvalidInput, words, "upper")
+        base.require(moderate, InvalidInput, words, "upper")
         words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
         fits = self.at_most or self.total <= most * (1 + self._rounding)
-        require(fits, EmptySet, words, "total")
+        base.require(fits, EmptySet, words, "total")
 
     @property
     def shape(self) -> Shape:
@@ -619,9 +612,9 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
         return frozen(like(self._share * self._u, self.weights))
 
     @cached_property
-    def _sizes(self) -> Sizes:
+    def _sizes(self) -> base.Sizes:
         if not self.dimension:
-            return Sizes(0, 0.0, 0.0, 0.0)
+            return base.Sizes(0, 0.0, 0.0, 0.0)
         unit, share, w = float(np.max(self._u)), self._share, self._w
         # squares of what is measured by the largest amount neither vanish nor overflow
         u = self._u / unit
@@ -632,10 +625,10 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
         diameter = unit * math.sqrt(self._greedy_value(u, budget, True) / unit)
         if self.at_most:
             above, below = share * float(np.min(self._u)), self.total - share * self._most
-            return Sizes(self.dimension, radius, diameter, min(above, below / length(w)))
+            return base.Sizes(self.dimension, radius, diameter, min(above, below / length(w)))
         along = np.sqrt(np.maximum(1 - (w / length(w)) ** 2, self._rounding))
         inside = min(share, 1 - share) * float(np.min(self._u / along))
-        return Sizes(self.dimension, radius, diameter, inside)
+        return base.Sizes(self.dimension, radius, diameter, inside)
 
     def tangent(self, direction: Array) -> Array:
         if self.at_most or not self.dimension:
@@ -674,7 +667,7 @@ class Knapsack(ClosedForm, SparseSet, Projectable, Boxed):
         ratios = np.clip(ratios - ratios[order[min(reached, len(w) - 1)]], -far, far)
         return like(w * _meet_total(ratios, widths, w**2, self.total), y)
 
-    def description(self) -> LinearDescription:
+    def description(self) -> base.LinearDescription:
         return _weighted_sum(self._w, self.total, self._u, self.at_most)
 
     @classmethod

@@ -49,12 +49,11 @@ from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, RoundFeedback, carried
+from tidewolf.methods import late, partly_seen
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
-from tidewolf.methods.late import next_round
-from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.storage.database import Content, Head, Row, Tables, digest
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ class Journal(Generic[S]):
             if isinstance(event, Observe) and event.committed:
                 place = self._committed(place)
             before = place.state
-            upcoming, rounds = next_round(before), [one.round for one in waiting(before)]
+            upcoming, rounds = late.next_round(before), [one.round for one in waiting(before)]
             if row.round - 1 not in (rounds if rounds and row.kind in _OVER else [upcoming]):
                 raise ValueError(f"round {row.round} has an event out of order")
             state = stepped(learner, before, event)
@@ -189,7 +188,7 @@ class Journal(Generic[S]):
         return place if state is place.state else place._replace(state=state)
 
     def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
-        number = next_round(place.state)
+        number = late.next_round(place.state)
         data, event = stored(event, self.learner.K)
         state = stepped(self.learner, place.state, event)
         if isinstance(event, Decide):
@@ -214,7 +213,7 @@ class Journal(Generic[S]):
             self._place = self._committed(self._place)
 
     def is_next(self, number: int) -> bool:
-        return number == next_round(self._place.state)
+        return number == late.next_round(self._place.state)
 
     def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
         """Keep a round that a kernel played, and move to what it left; `by_number`: whether the
@@ -298,7 +297,7 @@ class Journal(Generic[S]):
                 raise CheckpointError(f"{self._backend.where} was changed since: open it again.")
             if note is not None:
                 rounds = [one.round + 1 for one in waiting(place.state)]
-                tables.cut(head.last, next_round(place.state) + 1, rounds)
+                tables.cut(head.last, late.next_round(place.state) + 1, rounds)
                 name, what = note
                 tables.note(name, f"{datetime.now(UTC).isoformat(timespec='seconds')} {what}")
             for row in rows:
@@ -310,7 +309,7 @@ class Journal(Generic[S]):
                 state = checkpoint.with_session(state, place.info_ids, None)
                 tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
-                oldest = 0 if self._keep_history else next_round(place.state) - REMEMBERED
+                oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
 
         after = head, place, self.numbered or bool(contents)
@@ -342,12 +341,12 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             self._require_writable()
-            upcoming, (place, steps) = next_round(self.state), self._replay(number)
+            upcoming, (place, steps) = late.next_round(self.state), self._replay(number)
             for _, event, after in steps:
-                if next_round(place.state) == number and not isinstance(event, Expire):
+                if late.next_round(place.state) == number and not isinstance(event, Expire):
                     break
                 place = after
-            if next_round(place.state) != number:
+            if late.next_round(place.state) != number:
                 words = f"Round {number} was observed together with rounds before it"
                 raise InvalidInput(f"{words}: go back to the first of them.")
             head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
@@ -361,7 +360,7 @@ class Journal(Generic[S]):
         head, tables = self._head, self._backend.tables
         for snapshot in tables.snapshots(head):
             place = self._loaded(*snapshot)
-            upcoming = next_round(place.state)
+            upcoming = late.next_round(place.state)
             is_it = nearest or (upcoming == number and number not in place.info_ids)
             if upcoming < number or (place.last == head.first and is_it):
                 break
@@ -387,7 +386,7 @@ class Journal(Generic[S]):
             try:
                 self._epoch += 1
                 head = Head(last, link, last, link, last, self._epoch)
-                note = "migrated", f"before round {next_round(state) + 1}"
+                note = "migrated", f"before round {late.next_round(state) + 1}"
                 self._commit(head, place, contents=contents, note=note, learner=learner)
             finally:
                 if self._place is place:
@@ -399,7 +398,7 @@ class Journal(Generic[S]):
         """
         with self._mutex:
             rounds = (one.round - 1 for one in waiting(self.state))
-            least = max(0, min([next_round(self.state) - 2, *rounds]))
+            least = max(0, min([late.next_round(self.state) - 2, *rounds]))
             return list(self._replay(least, nearest=True)[1])
 
     def history(self) -> Iterator[Feedback]:
@@ -494,7 +493,7 @@ def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
             raise ValueError("what was played is no member of the set")
         point = arrays.frozen(point)
         instead = None if instead is None else Instead(*map(float, instead))
-    costs = None if "costs" not in how else LastCosts(*how["costs"])
+    costs = None if "costs" not in how else partly_seen.LastCosts(*how["costs"])
     given = Arrival(number, _feedback(name, record), point, instead, costs)
     return Observe(given, not how.get("unsettled"))
 

@@ -58,7 +58,6 @@ from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
 from tidewolf.storage import database, postgres
-from tidewolf.storage.database import Content, Tables
 
 NAME = "tidewolf.db"
 
@@ -650,7 +649,7 @@ class SessionHandle:
         self._lease = 0
         self._lost: CheckpointError | None = None
 
-    def open(self, learner: Learner[Any]) -> tuple[Content, int]:
+    def open(self, learner: Learner[Any]) -> tuple[database.Content, int]:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
@@ -660,9 +659,9 @@ class SessionHandle:
             self._claim(learner)
         try:
             with self._backing.reading() as db:
-                content = Tables(db, self.number).read_content(self.where)
+                content = database.Tables(db, self.number).read_content(self.where)
         except self._backing.reader.errors:  # of a file that was deleted and is still open
-            content = Tables(self._backing.reader, self.number).read_content(self.where)
+            content = database.Tables(self._backing.reader, self.number).read_content(self.where)
         self._epoch = content.head.epoch
         return content, self._epoch
 
@@ -674,7 +673,7 @@ class SessionHandle:
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)
-            own = Tables(db, self.number)
+            own = database.Tables(db, self.number)
             if begun is not None and not own.read_head().base:
                 own.begin(*begun)
 
@@ -691,11 +690,11 @@ class SessionHandle:
             return False
 
     @property
-    def tables(self) -> Tables:
+    def tables(self) -> database.Tables:
         if not self.read_only:
             self._store.flushed(self._name).exception()  # waits
             self.require_writable()
-        return Tables(self._backing.reader, self.number)
+        return database.Tables(self._backing.reader, self.number)
 
     def require_writable(self) -> None:
         """Refuse to write if another server may have it; whether the database is still there is
@@ -714,8 +713,8 @@ class SessionHandle:
 
         return checked
 
-    def write(self, do: Callable[[Tables], None], last: int) -> None:
-        future = self._store._queue(self._name, lambda db: do(Tables(db, self.number)))
+    def write(self, do: Callable[[database.Tables], None], last: int) -> None:
+        future = self._store._queue(self._name, lambda db: do(database.Tables(db, self.number)))
         if self._alone:
             future.result()
 

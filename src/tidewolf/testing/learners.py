@@ -43,9 +43,8 @@ from tidewolf.core.types import Array
 from tidewolf.evaluation.run import run
 from tidewolf.functions import Affine, Batch, Capacity, Linear
 from tidewolf.loop import Played, functions_of, play, revealed
-from tidewolf.methods import capabilities
+from tidewolf.methods import capabilities, late
 from tidewolf.methods.base import Bound, Learner
-from tidewolf.methods.late import next_round
 from tidewolf.testing.checks import OnPass, as_floats, format_point, raised, require, run_checks
 
 _ROUNDS = 26
@@ -439,7 +438,7 @@ class LearnerChecks(LearnerTrial):
         for t, single in enumerate(self.single):
             state, x, feedback = self.next(t, after)
             before = learner.save(state)
-            after = learner.on_feedback(state, (Arrival(next_round(state), feedback),))
+            after = learner.on_feedback(state, (Arrival(late.next_round(state), feedback),))
             require(learner.save(state) == before, f"on_feedback changed the state of round {t}")
             run.append(single._replace(x=x, state=after))
         require_same(self.single, run, "with each round given to on_feedback")
@@ -455,7 +454,7 @@ class LearnerChecks(LearnerTrial):
             x = learner.act(capabilities.with_info(learner, state, stream.info(t)))
             most, what = 1e-6 * max(1.0, K.radius), f"the infeasibility in round {t}"
             require.at_most(K.infeasibility(x), most, what)
-            state, decided = played.state, next_round(played.state)
+            state, decided = played.state, late.next_round(played.state)
             require(decided == t + 1, f"{decided} rounds are decided after {t + 1}")
         counted = (state.t + len(state.pending) + state.lost, state.lost)
         expected = (len(stream), np.sum(stream.arrives == NEVER))
