@@ -269,14 +269,18 @@ def frobenius_norm(D: Matrix) -> float:
     return arrays.norm(D)
 
 
-@cache
-def _blas() -> Any:
+def _loaded_blas() -> Any:
     import scipy.linalg  # noqa: F401  it brings its own BLAS, and only what is loaded is limited
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
-def one_thread() -> Any:
-    """One thread for linear algebra: from now on, or within the context, if it is entered."""
-    return _blas().limit(limits=1)
+_blas = cache(_loaded_blas)
+
+
+def one_thread(anew: bool = False) -> Any:
+    """One thread for linear algebra: from now on, or within the context, if it is entered; `anew`:
+    also of libraries that were loaded since the first call.
+    """
+    return (_loaded_blas() if anew else _blas()).limit(limits=1)

@@ -614,7 +614,7 @@ def processors() -> int:
 def serial(follow: Follow | None = None) -> Engine:
     def play(tasks: Mapping[int, Task]) -> Answers:
         player = Player()
-        with sparse.one_thread():
+        with sparse.one_thread(anew=True):
             for number, (job, file) in tasks.items():
                 moved = None if follow is None else partial(follow, number)
                 yield number, player.row(job, file=file, moved=moved)
@@ -695,7 +695,7 @@ _player = cache(Player)
 
 
 def _in_other_process(number: int, task: Task) -> tuple[int, Row]:
-    _limit()
+    sparse.one_thread()
     return number, _player().row(task[0], file=task[1])
 
 
@@ -733,11 +733,8 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
     other = [f"{name} {here[name]}, not {at}" for name, at in expected.items() if here[name] != at]
     if other:
         return failed(job, f"The worker has {', '.join(other)}, so its numbers would not compare.")
-    _limit()
+    sparse.one_thread()
     return _player().row(job)
-
-
-_limit = cache(sparse.one_thread)
 
 
 # --- compiling on a second processor --------------------------------------------------------------
