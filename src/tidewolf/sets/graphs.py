@@ -548,7 +548,7 @@ class HullProjection:
 
     @cached_property
     def packed(self) -> tuple[Floats, Int32s] | None:
-        """The graph and the factor of its Laplacian as kernels read them (kernels/laplacian.py);
+        """The graph and the factor of its Laplacian as kernels read them (kernels/graphs.py);
         None if the factor is too large to make.
         """
         if self.nodes > DENSE_NODES and self.method == "conjugate gradients":
