@@ -951,8 +951,8 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        others = feedback, played, loss, constraint, spend, weights, budgets, loss_value
-        if all(each is None for each in others):
+        others = spend is weights is budgets is loss_value is None
+        if others and feedback is played is loss is constraint is None:
             gradients = loss_gradient, constraint_value, constraint_gradient
             if loss_gradient is constraint_value is constraint_gradient is None:
                 is_over = self._observe_costs(costs, capacities, round)

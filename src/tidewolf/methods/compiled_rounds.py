@@ -461,9 +461,7 @@ class CompiledRounds:
                 now.solves[len(before) - len(each) :] += each
                 solved[done : done + seen] = columns[:seen, names.SOLVED]
             if seen < more:
-                one = slice(t + more - 1, t + more)
-                losses, limits = functions.batches
-                self._advised(now, FullInformation(losses.view(one), limits.view(one)), x)
+                self._advised(now, functions.seen_at(t + more - 1), x)
                 solved[done + more - 1] = round(float((now.solves - before).sum()))
             done += more
         columns = columns if records is None else records.columns

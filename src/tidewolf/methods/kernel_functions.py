@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core.batch import Batch, Stream, Unlimited
-from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization, OverPaths
@@ -109,13 +109,21 @@ class Functions(NamedTuple):
         """One round of costs, and of capacities of at least 0, each as an array of one row that
         must not change.
         """
-        loss, limit, pieces = (evaluate.LINEAR, costs, _NO_NUMBERS, 1), _UNLIMITED, 0
-        function: Batch = Unlimited(costs.shape[1:])
+        limit, pieces = _UNLIMITED, 0
         if capacities is not None:
             limit, pieces = (evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1]
-            function = Capacity._unchecked(c=capacities)
-        batches = (Linear._unchecked(C=costs), function)  # for advisers that are asked one by one
-        return cls((*loss, *limit), pieces, batches=batches)
+        return cls((evaluate.LINEAR, costs, _NO_NUMBERS, 1, *limit), pieces)
+
+    def seen_at(self, t: int) -> FullInformation:
+        """Those of a round as advisers that are asked one by one see them."""
+        one = slice(t, t + 1)
+        if self.batches:
+            return FullInformation(*(batch.view(one) for batch in self.batches))
+        kind, capacities, costs = self.given[4], self.given[5], self.given[1]
+        limit: Batch = Unlimited(costs.shape[1:])
+        if kind == evaluate.CAPACITY:
+            limit = Capacity._unchecked(c=capacities[one])
+        return FullInformation(Linear._unchecked(C=costs[one]), limit)
 
 
 def _pieces(one: Encoded) -> int:
