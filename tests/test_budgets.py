@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import tidewolf as tw
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.evaluation.recording import Recording
+from tidewolf.experiments.building import RoundReader
+from tidewolf.live import LiveRunner, live_learner, parse
 from tidewolf.methods.budget import worst_windows
 
 K = tw.sets.Simplex(4)
@@ -135,6 +139,119 @@ def test_runs_are_saved_in_the_middle():
     whole = tw.run(learner, given)
     np.testing.assert_array_equal(again.spends[0], whole.budgets["usd"].spend)
     np.testing.assert_array_equal(again.multipliers[0], whole.budgets["usd"].multipliers)
+
+
+NAMES, HOUR = ["a", "b", "c", "d"], 3600
+TABLES = """
+[set]
+kind = "Simplex"
+n = 4
+[stream]
+costs = "costs.csv"
+capacities = "capacities.csv"
+[[learners]]
+name = "Ensemble"
+experts = ["last"]
+[[budgets]]
+name = "usd"
+total = 28.8
+per = "1d"
+spend = "usd.csv"
+"""
+
+
+def write(folder, tables, columns=NAMES):
+    for name, rows in tables.items():
+        lines = [",".join(["time", *columns])]
+        for t, row in enumerate(rows):
+            time = np.datetime64("2026-03-01") + np.timedelta64(t, "h")
+            lines.append(",".join([str(time), *map(repr, row.tolist())]))
+        (folder / f"{name}.csv").write_text("\n".join(lines))
+
+
+def test_files_rows_and_requests_say_budgets(tmp_path, servers):
+    """A file with budgets plays as Python does; live rows and a service as a session does."""
+    given, budget = stream(10, 48), tw.Budget("usd", total=28.8, per="1d")
+    costs, c, spend = given.losses.C, given.constraints.c, given.budgets["usd"].A
+    write(tmp_path, {"costs": costs, "capacities": c, "usd": spend})
+    (tmp_path / "file.toml").write_text(TABLES)
+    experiment = tw.experiments.load(tmp_path / "file.toml")
+    problem = experiment.problem(0)
+    np.testing.assert_allclose(problem.stream.budgets["usd"].b, 1.2)
+    learner = experiment.learner(experiment.entrants()[0], problem, 0)
+    assert problem.budgets == learner.budgets == (budget,)
+    run = tw.run(learner, given, decisions=True)
+    np.testing.assert_array_equal(tw.run(learner, problem.stream).losses, run.losses)
+    (tmp_path / "again.toml").write_text(experiment.resolved().toml())
+    assert tw.experiments.load(tmp_path / "again.toml").budgets == experiment.budgets
+
+    # live: a round lasts until the next row is expected, so two rounds have passed before a plan
+    reader = RoundReader(experiment)
+    session = tw.Session(live_learner(reader))
+    server = servers.start(tmp_path / "sessions")
+    asked = {"set": {"kind": "Simplex", "n": 4}, "names": NAMES}
+    asked["budgets"] = [{"name": "usd", "total": 28.8, "per": "1d"}]
+    with (
+        LiveRunner(reader, live_learner(reader), tmp_path / "live.db") as runner,
+        tw.Client(f"http://127.0.0.1:{server.port}", "budget", experiment=asked) as client,
+    ):
+        for t in range(12):
+            if t > 1:
+                session.play(time=1772323200.0 + t * HOUR)
+                client.play(time=1772323200.0 + t * HOUR)
+            numbers = {"costs": costs[t], "capacities": c[t], "spend": {"usd": spend[t]}}
+            session.observe(**numbers)
+            client.observe(**numbers)
+            rows = {key: numbers[key].tolist() for key in ("costs", "capacities")}
+            row = rows | {"spend": {"usd": dict(zip(NAMES, spend[t].tolist(), strict=True))}}
+            time = str(np.datetime64("2026-03-01") + np.timedelta64(t, "h"))
+            runner.take(parse(json.dumps({"time": time, **row})))
+        np.testing.assert_allclose(client.play(), session.play(), atol=1e-9)
+        np.testing.assert_allclose(runner.session.play(), session.play(), atol=1e-9)
+        found = client._ask("GET", "")["budgets"]["usd"]
+        assert found["net"] == pytest.approx(session.state.budgets.net[0])
+        with pytest.raises(InvalidInput):
+            client.observe(costs=costs[0])
+        with pytest.raises(InvalidInput):
+            runner.take(parse(json.dumps({"time": "2026-03-02", "costs": costs[0].tolist()})))
+        assert (runner.rounds, client.rounds) == (12, 12)
+    server.kill()
+
+
+def test_spend_of_links_is_that_of_the_volumes_they_carry(tmp_path):
+    """On a network a unit on a link spends its price; shares spend that times their volume."""
+    (tmp_path / "links.csv").write_text("tail,head,length\nA,B,1\nB,C,1\nA,C,3\n")
+    (tmp_path / "demands.csv").write_text("source,target,demand\nA,C,5\nB,C,2\n")
+    (tmp_path / "file.toml").write_text(
+        '[set]\ngraph = "links.csv"\ncommodities = "demands.csv"\npaths = "k-shortest"\nk = 2\n'
+        '[stream]\ncosts = "costs.csv"\n'
+        '[[budgets]]\nname = "usd"\ntotal = 9\nper = 3\nspend = "usd.csv"\n'
+    )
+    rows = np.random.default_rng(0).uniform(1.0, 2.0, (6, 3))
+    write(tmp_path, {"costs": rows, "usd": 2.0 * rows}, ["A > B", "B > C", "A > C"])
+    stream = tw.experiments.load(tmp_path / "file.toml").problem(0).stream
+    np.testing.assert_allclose(stream.budgets["usd"].A, 2.0 * stream.losses.C)
+    np.testing.assert_allclose(stream.budgets["usd"].b, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("total = 28.8", "", 11),
+        ("total = 28.8", "total = -1", 13),
+        ('per = "1d"', 'per = "1x"', 14),
+        ('spend = "usd.csv"', "", 11),
+        ('spend = "usd.csv"', "spend = 3", 15),
+        ('spend = "usd.csv"', 'spend = "none.csv"', 15),
+        ('name = "usd"', 'name = "usd"\ncolour = 1', 13),
+        ("[[budgets]]", "[budgets]", 11),
+    ],
+)
+def test_wrong_budgets_of_files_are_refused_where_they_stand(tmp_path, old, new, line):
+    write(tmp_path, {name: np.ones((3, 4)) for name in ("costs", "capacities", "usd")})
+    (tmp_path / "file.toml").write_text(TABLES.replace(old, new))
+    with pytest.raises(InvalidInput, match=f"line {line}, "):
+        tw.experiments.load(tmp_path / "file.toml").problem(0)
 
 
 def test_a_plan_follows_the_clock():

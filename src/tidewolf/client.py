@@ -287,6 +287,7 @@ class Client:
         demands: Any = None,
         weights: Any = None,
         budgets: Any = None,
+        spend: Mapping[str, Any] | None = None,
     ) -> None:
         """Send the feedback on a decision, as `Session.observe` does. When it returns, the service
         has stored it.
@@ -324,6 +325,8 @@ class Client:
             How much of the budget a unit of each entry uses; several rows as a list.
         budgets : float or array, optional
             The budget, one for each row.
+        spend : mapping, optional
+            For each `Budget` of the session by name, what a unit of each entry spends.
 
         Raises
         ------
@@ -343,6 +346,8 @@ class Client:
         given |= {"constraint_value": constraint_value, "played": played}
         given |= {"constraint_gradient": constraint_gradient}
         body = _observation(feedback, loss, constraint, given)
+        if spend is not None:
+            body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}
         if round is not None:
             self._tell(arrays.as_count(round, "The round", least=0), body)
             return

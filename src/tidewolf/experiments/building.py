@@ -29,7 +29,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -50,7 +50,7 @@ from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
-from tidewolf.functions import Capacity, Linear, linear, support
+from tidewolf.functions import Affine, Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
 from tidewolf.networks.network_files import COST, LinkColumns
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
-_ADVICE = "advice "
+_ADVICE, _SPEND = "advice ", "spend "
 _BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
@@ -331,8 +331,8 @@ class Coordinates:
         self, read: Mapping[str, Table], paths: Mapping[str, Path], tables: Tables, place: Place
     ) -> tuple[Batch, Batch]:
         """The losses and limits of tables of equal length, or of the functions that are named."""
-        order = self._in_order if self.files is None else self.files.in_order_of
-        losses, limits = self.of_numbers({key: order(key, read[key], paths[key]) for key in read})
+        numbers = {key: self.in_order(key, read[key], paths[key]) for key in read}
+        losses, limits = self.of_numbers(numbers)
         if tables.losses is not None:
             losses = build_choice(tables.losses, place.within("losses"), self.read)
         if tables.constraints is not None:
@@ -356,7 +356,16 @@ class Coordinates:
         costs = numbers.get("costs")
         return None if costs is None else Linear._unchecked(C=costs.reshape(-1, *shape)), limits
 
-    def _in_order(self, name: str, table: Table, path: Path) -> Floats:
+    def spent(self, rows: Floats, demands: Floats | None = None) -> Floats:
+        """What a unit of each entry of points spends, by what one of each link or entry does."""
+        if self.files is None:
+            return rows.reshape(-1, *self.K.shape)
+        return self.files.weighted(rows, demands)
+
+    def in_order(self, name: str, table: Table, path: Path) -> Floats:
+        """The columns of a table in the order of links, commodities or entries."""
+        if self.files is not None:
+            return self.files.in_order_of(name, table, path)
         if name == "budgets":
             return network_files.one_column(table, path, name)
         return np.ascontiguousarray(table.values[:, self.columns(table, path)])
@@ -373,7 +382,7 @@ class Coordinates:
 
     def points(self, table: Table, path: Path) -> Floats:
         if self.network is None:
-            return self._in_order("", table, path).reshape(-1, *self.K.shape)
+            return self.in_order("", table, path).reshape(-1, *self.K.shape)
         columns = match_names(table.columns, self.network.names, str(path))
         return np.ascontiguousarray(table.values[:, columns])
 
@@ -413,13 +422,17 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     place, gaps = experiment.place("stream"), tables.gaps
     given = {name: getattr(tables, name) for name in (*TABLES, "context")}
     paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
+    paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
     paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
     if tables.losses is None and not paths.keys() & set(TABLES):
         words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
         raise InvalidInput(f"{place.words()}{words}.")
-    is_info = {name: name not in TABLES for name in paths}
+    is_info = {name: name == "context" or name.startswith(_ADVICE) for name in paths}
+    where = {name: place.within(*name.split(" ", 1)) for name in paths}
+    for i, (budget, _) in enumerate(experiment.budgets):
+        where[f"{_SPEND}{budget.name}"] = experiment.place("budgets", i, "spend")
     read = {
-        name: read_rows(path, place.within(*name.split(" ", 1)), is_info[name] or gaps != "refuse")
+        name: read_rows(path, where[name], is_info[name] or gaps != "refuse")
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
@@ -429,7 +442,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
     require_seen(aligned)
     read = {name: aligned.tables[name] for name in read}
-    functions = {name: table for name, table in read.items() if not is_info[name]}
+    functions = {name: table for name, table in read.items() if name in TABLES}
     losses, limits = coordinates.functions(functions, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     if files is None:
@@ -443,16 +456,24 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         demands, links = None, coordinates.links
         if files is not None and "demands" in read:
             demands = files.in_order_of("demands", read["demands"], paths["demands"])[:rounds]
+        stream = Stream(losses[:rounds], limits[:rounds], **info)
+        above = dict[str, Batch]()
+        for i, (budget, path) in enumerate(experiment.budgets):
+            rows = coordinates.in_order(name := f"{_SPEND}{budget.name}", read[name], path)[:rounds]
+            with located(experiment.place("budgets", i)):
+                plan = budget.plans(rounds, stream.time)
+            above[budget.name] = Affine(coordinates.spent(rows, demands), plan)
         return Problem(
             experiment.name,
             coordinates.K,
-            Stream(losses[:rounds], limits[:rounds], **info),
+            replace(stream, budgets=above or None),
             experiment.title or coordinates.title(choice.name, tables),
             coordinates.labels,
             network=coordinates.network,
             demands=demands,
             notes=(*(() if files is None else files.notes), *aligned.notes),
             node_places={} if links is None else links.graph.node_places,
+            budgets=tuple(budget for budget, _ in experiment.budgets),
         )
 
 
@@ -471,7 +492,7 @@ def _info(
     """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
     found: dict[str, Any] = {}
     advice: dict[str, Floats] = {}
-    for name in (name for name in read if name not in TABLES):
+    for name in (name for name in read if name == "context" or name.startswith(_ADVICE)):
         table = read[name]
         if (rows := len(table.values)) != length:
             raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
@@ -616,6 +637,23 @@ class RoundReader:
         loss, limits = self._coordinates.of_numbers(numbers)
         assert loss is not None
         return loss, as_constraints(limits, loss) if limits else self._unlimited
+
+    def spend(self, row: Mapping[str, Any], source: str = "the row") -> dict[str, Floats]:
+        """What a unit of each entry of a point spends in a round, by the names of budgets: of
+        `spend`, numbers by name or a list for each of them.
+        """
+        given: Any = row.get("spend") or {}
+        if not isinstance(given, Mapping):
+            such = '{"usd": [1.0, 2.0]}'
+            raise InvalidInput(f"{source}: expected spend such as {such}, not {shown(given)}.")
+        demands = None
+        if given and "demands" in row:
+            demands = self._numbers("demands", row["demands"], f"{source}, demands")
+        rows = {
+            name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
+            for name, one in given.items()
+        }
+        return {name: self._coordinates.spent(one, demands)[0] for name, one in rows.items()}
 
     def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
         """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""

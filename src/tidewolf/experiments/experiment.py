@@ -26,6 +26,7 @@ from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
+from tidewolf.methods.budget import Budget
 from tidewolf.networks.network_files import COST, OBJECTIVES
 from tidewolf.problems import Problem, named
 
@@ -73,6 +74,12 @@ def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
         return as_text(value[0], f"The name in {what}"), second(value[1], what)
 
     return pair
+
+
+def _spending(value: Any, what: str) -> tuple[Budget, Path]:
+    if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], Budget):
+        raise WrongType(f"{what} is a Budget and the name of its table, not {shown(value)}.")
+    return value[0], as_path(value[1], what)
 
 
 def _choice(value: Any, what: str, *others: type) -> Any:
@@ -199,6 +206,9 @@ class Experiment:
     smallest_path : float, default 0.0
         Paths with a smaller share are left out of paths.csv, and theirs goes to the others of
         their commodity in proportion: what a router can install.
+    budgets : tuple of tuple, default ()
+        Pairs of a `Budget` and the table, of the shape of `costs`, of what a unit of each
+        coordinate spends of it in each round; for learners that take budgets.
     incumbent : path, optional
         A table of what was decided in these rounds, as decisions.csv has it, to compare with: an
         entry on a flow is a share of its commodity's demand, not a volume.
@@ -233,6 +243,10 @@ class Experiment:
     files: Annotated[FileFormat, _Is(check=as_format)] = PLAIN
     decisions: Annotated[str | None, settings.Text(choices=FORMS)] = None
     smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
+    budgets: Annotated[
+        tuple[tuple[Budget, Path], ...],
+        _each(_spending, '[(tw.Budget("usd", total=90), "usd.csv")]'),
+    ] = ()
     incumbent: Annotated[Path | None, _Is()] = None
     as_run: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
@@ -244,6 +258,9 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
+            if self.budgets:
+                words = f"{stream.name} has budgets of its own, or none: drop [[budgets]]."
+                raise InvalidInput(words, setting="budgets")
             if K is not None and "K" not in signature(named(stream.name)).parameters:
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != keys.NETWORK:
@@ -328,7 +345,8 @@ class Experiment:
         """
         if not isinstance(entrant, Choice) or not isinstance(problem, Problem):
             raise WrongType(f"Give a Choice and a Problem, not {shown(entrant)}, {shown(problem)}.")
-        place, defaults = self._place(entrant), {"horizon": len(problem), "seed": seed}
+        defaults = {"horizon": len(problem), "seed": seed, "budgets": problem.budgets}
+        place = self._place(entrant)
         read = partial(building.read_point, problem.labels)
         learner = building.make_learner(entrant, problem.K, problem.network, place, read, defaults)
         with keys.located(place, learner_keys(entrant.name)):
@@ -415,7 +433,9 @@ class Experiment:
             keys.with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
             for one in self.entrants()
         )
+        budgets = tuple((budget, path.absolute()) for budget, path in self.budgets)
         made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
+        made["budgets"] = budgets
         return replace(self, **made, cautions=())
 
     def toml(self) -> str:
@@ -431,6 +451,7 @@ class Experiment:
             "rounds": self.rounds,
             "seeds": self.seeds,
             "caution": self.cautions or None,
+            "budgets": [one.fields() | {"spend": str(at)} for one, at in self.budgets] or None,
             "incumbent": None if self.incumbent is None else str(self.incumbent.absolute()),
             "left_out": dict(self.left_out) or None,
             "set": None if self.hard_set is None else self.hard_set.table(),

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import pydantic
-from pydantic import BaseModel, ConfigDict, Field, PlainValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidewolf.core import arguments, arrays
@@ -35,6 +35,7 @@ from tidewolf.core.settings import Numbers, Setting, settings_of
 from tidewolf.experiments import building, experiment, keys
 from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
+from tidewolf.methods.budget import Budget
 from tidewolf.networks import Network
 from tidewolf.networks.network_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
@@ -489,6 +490,34 @@ def _learner(entry: Any, info: Info) -> Choice:
     return _named(keys.learner_keys, table, "name", info.context)
 
 
+def _budget(table: Any, info: Info) -> Any:
+    """A budget; in a file with the table of what is spent, which requests give by rounds."""
+    given = _as_table(table, "a name and a total")
+    known = dict(settings_of(Budget))
+    if info.context.folder is not None:
+        known["spend"] = keys.key("spend", keys.NodesFile("What is spent."), declared.REQUIRED)
+    given = _settings("budgets", known, given, info.context).given
+    spend = given.pop("spend", None)
+    try:
+        budget = Budget(**given)
+    except InvalidInput as error:
+        raise refused(str(error), *filter(table.__contains__, [error.setting or ""])) from None
+    return budget if spend is None else (budget, Path(spend))
+
+
+def _as_table(given: Any, such: str) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise ValueError(f"it should be a table with {such}")
+    return given
+
+
+def _different(given: list[Any]) -> list[Any]:
+    names = [(one[0] if isinstance(one, tuple) else one).name for one in given]
+    if len(set(names)) < len(names):
+        raise ValueError(f"budgets should have different names, not {', '.join(names)}.")
+    return given
+
+
 def _path(name: Any, info: Info) -> Path:
     if not isinstance(name, str) or info.context.folder is None:
         raise ValueError("it should be the name of a file")
@@ -501,6 +530,10 @@ Functions = Annotated[
 ]
 _PATHS: dict[str, Any] = dict.fromkeys((*building.TABLES, "context"), (TableFile, None))
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
+BudgetTables = Annotated[
+    Some[Annotated[Any, PlainValidator(_budget, json_schema_input_type=dict[str, Any])]],
+    AfterValidator(_different),
+]
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
 
@@ -547,10 +580,9 @@ def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
 
 
 def _format(table: Any, info: Info) -> FileFormat:
-    if not isinstance(table, dict):
-        raise ValueError("it should be a table with keys such as separator")
+    given = _as_table(table, "keys such as separator")
     known = {key: keys.FileKey(*each) for key, each in settings_of(FileFormat).items()}
-    return FileFormat(**_settings("files", known, table, info.context).given)
+    return FileFormat(**_settings("files", known, given, info.context).given)
 
 
 class Outputs(Strict):
@@ -570,6 +602,7 @@ class Described(Strict):
     name: str | None = None
     title: str | None = None
     rounds: Count | None = None
+    budgets: BudgetTables | None = None
 
 
 class File(Described):
@@ -603,6 +636,7 @@ def read_file(document: Document, path: Path) -> experiment.Experiment:
             cautions=() if file.caution is None else _each(file.caution),
             title=file.title or "",
             files=file.files,
+            budgets=tuple(file.budgets or ()),
             incumbent=file.incumbent,
             left_out=tuple(file.left_out.items()),
             document=document,

@@ -22,7 +22,8 @@ A line of JSON is a row, or information about the next round:
     {"time": "2026-03-01T12:00", "costs": {"SEA > DEN": 1.2, ...}, "capacities": {...},
      "played": {...}, "unavailable": ["DEN > NYC"]}
 
-A row holds the costs, capacities, demands, weights and budget of a round, by name or as a list, and
+A row holds the costs, capacities, demands, weights and budget of a round, by name or as a list,
+`spend` with such numbers for each budget of the experiment by its name, and
 `played`, if that was not the decision. `unavailable`, `context` and `advice` belong to the round
 after the row. A line that has only these, and perhaps a `time`, is about the next round, which is
 then decided again. `time` or `round` identifies the row.
@@ -73,7 +74,7 @@ from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
 
-NUMBERS = ("costs", "capacities", "demands", "weights", "budgets")
+NUMBERS = ("costs", "capacities", "demands", "weights", "budgets", "spend")
 INFO = ("unavailable", "context", "advice")
 KEYS = ("time", "round", *NUMBERS, "played", *INFO)
 # Bytes of a line, at most.
@@ -356,10 +357,11 @@ class Follower:
             start = int(np.searchsorted(first.times, self._last, "right")) if known else 0
             self._last = first.times[-1] if len(first.times) else self._last
         for i in range(start, len(first.values)):
-            numbers = {
-                name: dict(zip(table.columns, table.values[i].tolist(), strict=True))
-                for name, table in aligned.tables.items()
-            }
+            numbers: dict[str, Any] = {}
+            for name, table in aligned.tables.items():  # of budgets: "spend usd"
+                key, _, budget = name.partition(" ")
+                row = dict(zip(table.columns, table.values[i].tolist(), strict=True))
+                numbers |= {key: {**numbers.get(key, {}), budget: row} if budget else row}
             line = Line(numbers=numbers, round=i + 1)
             if first.times is not None:
                 stamp = first.times[i]
@@ -396,7 +398,7 @@ _NO_CLOCK = ("last", "forecast")
 
 
 def follows_clock(learner: base.Learner[Any]) -> bool:
-    return any(
+    return any(one.seconds is not None for one in learner.fields().get("budgets") or ()) or any(
         (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
         or (isinstance(one, Season) and one.seconds is not None)
         or (isinstance(one, Context) and not isinstance(one, Season | Categories))
@@ -473,7 +475,8 @@ def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
     experiment = reader.experiment
     names_none = experiment.learners == tuple(map(Choice, DEFAULT_LEARNERS))
     entrant = USUAL if names_none else experiment.entrants()[0]
-    defaults: dict[str, Any] = {"seed": experiment.seeds[0]}
+    budgets = tuple(budget for budget, _ in experiment.budgets)
+    defaults: dict[str, Any] = {"seed": experiment.seeds[0], "budgets": budgets}
     if names_none and experiment.cautions:
         defaults["caution"] = experiment.cautions[0]
     place = experiment.place(*(() if names_none else ("learners", 0)))
@@ -646,11 +649,13 @@ class LiveRunner:
         if self._fills:
             numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
         losses, limits = self.reader.functions(numbers, "The row")
+        spend = self.reader.spend(numbers, "The row") or None
         played = line.played
         if played is not None:
             played = self.reader.point(played, "What was played")
         info = self._checked(line.info)
-        content = identity((losses, limits, played, json.dumps(info, sort_keys=True)))
+        told = json.dumps(info, sort_keys=True), *sorted((spend or {}).items())
+        content = identity((losses, limits, played, *told))
         if number <= self.rounds:
             found = self._log.read(number).get(number)
             if found is None or found.content != content:
@@ -670,7 +675,7 @@ class LiveRunner:
         row = Row(number, line.time, content, cost, violation, demands, info)
         row = row._replace(numbers=numbers if self._fills else {})
         self._log.write(self._last._replace(answer=self.answer()), row)
-        self.session.observe(loss=losses, constraint=limits, played=played)
+        self.session.observe(loss=losses, constraint=limits, played=played, spend=spend)
         self._times, self._last, self._text = times, row, None
         if row.info:
             self._decide(row.info)

@@ -110,6 +110,16 @@ class Budget(values.Value):
             )
         return self.total / int(rounds)
 
+    def plans(self, rounds: int, time: Floats | None) -> Floats:
+        """What may be spent in each round of a record; the first lasts as long as the second."""
+        if self.seconds is not None and time is None:
+            raise errors.InvalidInput(
+                f"Budget {self.name!r} per {self.per} needs rounds with times.", setting="per"
+            )
+        elapsed = np.zeros(rounds) if time is None or rounds < 2 else np.diff(time)
+        each = np.append(elapsed[:1], elapsed)[:rounds].tolist()
+        return np.array([self.planned(t, seconds, rounds) for t, seconds in enumerate(each)])
+
     def windows(self, rounds: int, time: Floats | None) -> Int64s:
         """The number of the period of each round, in order; all 0 if nothing starts over."""
         if self.carry or self.per is None:

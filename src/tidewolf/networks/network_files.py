@@ -175,10 +175,16 @@ class NetworkFiles(NamedTuple):
         if "weights" not in numbers:
             return losses, limits
         weights, budgets = numbers["weights"], numbers["budgets"]
-        each = np.repeat(sent, weights.shape[1] if budgets.ndim == 2 else 1, axis=0)
-        A = network._checked_losses(weights.reshape(-1, weights.shape[-1]), each).C
+        A = self.weighted(weights.reshape(-1, weights.shape[-1]), sent)
         spent = linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets)
         return losses, spent if isinstance(limits, batch.Unlimited) else Max(spent, limits)
+
+    def weighted(self, weights: types.Floats, sent: types.Floats | None = None) -> types.Floats:
+        """What the entries of points weigh, by what links do: so many rows for each round."""
+        sent = self.network.volumes[None] if sent is None else sent
+        each = np.repeat(sent, len(weights) // len(sent), axis=0)
+        A: types.Floats = self.network._checked_losses(weights, each).C
+        return A
 
     def places(self, name: str, columns: Sequence[str], source: object) -> types.Int64s:
         """The place of the column of each link in a table of this name, or of each commodity; -1 if

@@ -54,6 +54,7 @@ from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live.runner import NUMBERS, follows_clock, given_demands, paths_of
 from tidewolf.methods.available import distance_moved, entries_out
+from tidewolf.methods.budget import BudgetSums
 from tidewolf.methods.capabilities import LateFeedback, experts_of
 from tidewolf.service import models as m
 from tidewolf.service.models import Built, Point, Settings
@@ -281,7 +282,7 @@ def first_playable(
 # --- what a round turned out to be ----------------------------------------------------------------
 
 _VALUES = {"loss_gradient", "constraint_value", "constraint_gradient", "loss_value"}
-_NUMBERS = {*NUMBERS, "budget"}
+_NUMBERS = {*NUMBERS, "budget", "spend"}
 
 
 class ReadFeedback(NamedTuple):
@@ -311,6 +312,8 @@ class ReadFeedback(NamedTuple):
             elif isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
                 c = limits.c[0] if isinstance(limits, Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
+            if "spend" in given:
+                arguments["spend"] = built.reader.spend(given, "The observation")
             return cls(arguments, (losses, limits))
         if "constraint_value" not in values:
             raise InvalidInput(f"With {min(values)} give constraint_value, too, such as 0.")
@@ -706,6 +709,7 @@ class HostedSession:
         for key in ("fallback", "incumbent", "pin"):
             own[key] = _named(names, getattr(settings, key))
         oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
+        sums = getattr(session.state, "budgets", BudgetSums())
         saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
             "name": self.name,
@@ -722,6 +726,12 @@ class HostedSession:
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),
+            "budgets": {
+                name: {"net": net, "multiplier": price}
+                for name, net, price in zip(
+                    sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False
+                )
+            },
         }
 
     def experts(self) -> dict[str, Any]:

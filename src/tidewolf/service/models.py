@@ -161,6 +161,9 @@ class Observation(Request):
     weights: Several = None
     budgets: OneOrMore = None
     budget: Finite | None = None
+    spend: Annotated[dict[str, Numbers], Field(min_length=1)] | None = optional(
+        "What one of each entry spends, by the names of budgets."
+    )
     loss_gradient: Numbers = None
     constraint_value: Finite | Annotated[list[Finite], Field(min_length=1)] | None = None
     constraint_gradient: Several = None
@@ -290,6 +293,11 @@ class Listed(BaseModel):
     learner: str
 
 
+class Spent(BaseModel):
+    net: float = Field(description="What was spent above the plan so far.")
+    multiplier: float = Field(description="The price of a unit spent, in units of the loss.")
+
+
 class Session(Answer, Listed):
     pending: list[Round] = Field(description="Rounds that were decided and not observed.")
     round: Round = Field(description="The round that stands.")
@@ -301,6 +309,7 @@ class Session(Answer, Listed):
     notes: list[str]
     pinned: bool
     stale: bool
+    budgets: dict[str, Spent] = Field(description="Of each budget by name.")
 
 
 class SessionList(Answer):
@@ -524,7 +533,12 @@ class Description(models.Described, Request):
             names = tuple(self.names or ())
             place = keys.Place(_REQUEST, ("set",))
             reader = building.RoundReader.of_set(self.set, place, names, self.stream.objective)
-            defaults = {"seed": _one(self.seeds or 0)}
+            defaults: dict[str, Any] = {"seed": _one(self.seeds or 0)}
+            if self.budgets is not None:
+                if "budgets" not in keys.learner_keys(self.learner.name):
+                    words = f"{self.learner.name} keeps no budgets: Ensemble and LyapunovDescent do"
+                    raise InvalidInput(f"budgets: {words}.")
+                defaults["budgets"] = tuple(self.budgets)
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds
             place = keys.Place(_REQUEST, ("learners", 0))
