@@ -1,9 +1,11 @@
 """The release agrees with itself: versions, archives, licences."""
 
+import os
 import re
 import subprocess
 import sys
 import tomllib
+import venv
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,24 @@ def test_wheel_and_sdist_are_the_same_wherever_and_whenever_they_are_built(tmp_p
     )
     assert {name: dist.digest(tmp_path / name) for name in sums} == sums
     assert len(sums) == 2
+
+
+@pytest.mark.soak
+def test_the_quickstart_runs_after_pip_install_in_an_empty_environment(tmp_path):
+    (wheel,) = WheelBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
+    quickstart = (ROOT / "README.md").read_text().partition("## Quickstart")[2]
+    code, shown = re.findall(r"```(?:python|text)\n(.*?)```", quickstart, re.DOTALL)[:2]
+    venv.create(tmp_path / "empty", with_pip=True)
+    python = str(tmp_path / "empty" / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "--quiet", wheel], check=True)
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    done = subprocess.run(
+        [python, "-c", code], cwd=tmp_path, env=plain, capture_output=True, text=True, check=True
+    )
+    for found, line in zip(done.stdout.splitlines(), shown.splitlines(), strict=True):
+        assert found.split()[:2] == line.split()[:2]
+        losses = [float(re.search(r"loss (\S+)", each)[1]) for each in (found, line)]
+        assert losses[0] == pytest.approx(losses[1], rel=2e-3)
 
 
 # --- licences -------------------------------------------------------------------------------------
