@@ -25,7 +25,7 @@ from typing import NamedTuple
 from benchmarks.measuring import ROOT
 from tidewolf.core.errors import InvalidInput
 
-SUITES = ("ranks", "traffic", "network", "energy", "portfolio", "matrix", "paper")
+SUITES = ("ranks", "traffic", "network", "energy", "gateway", "portfolio", "matrix", "paper")
 PAGES = {
     **dict.fromkeys(SUITES, ("suites", "results")),
     "calls": ("index", "calls"),
