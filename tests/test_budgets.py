@@ -178,6 +178,7 @@ def test_files_rows_and_requests_say_budgets(tmp_path, servers):
     experiment = tw.experiments.load(tmp_path / "file.toml")
     problem = experiment.problem(0)
     np.testing.assert_allclose(problem.stream.budgets["usd"].b, 1.2)
+    assert problem.stream.stamps.dtype.kind == "M"  # dates, not seconds
     learner = experiment.learner(experiment.entrants()[0], problem, 0)
     assert problem.budgets == learner.budgets == (budget,)
     run = tw.run(learner, given, decisions=True)

@@ -29,7 +29,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -456,17 +456,18 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         demands, links = None, coordinates.links
         if files is not None and "demands" in read:
             demands = files.in_order_of("demands", read["demands"], paths["demands"])[:rounds]
-        stream = Stream(losses[:rounds], limits[:rounds], **info)
-        above = dict[str, Batch]()
+        stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
         for i, (budget, path) in enumerate(experiment.budgets):
             rows = coordinates.in_order(name := f"{_SPEND}{budget.name}", read[name], path)[:rounds]
             with located(experiment.place("budgets", i)):
                 plan = budget.plans(rounds, stream.time)
             above[budget.name] = Affine(coordinates.spent(rows, demands), plan)
+        if above:  # times as they were given, whose labels the other stream has
+            stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
         return Problem(
             experiment.name,
             coordinates.K,
-            replace(stream, budgets=above or None),
+            stream,
             experiment.title or coordinates.title(choice.name, tables),
             coordinates.labels,
             network=coordinates.network,
