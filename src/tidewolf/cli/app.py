@@ -131,6 +131,7 @@ def run_command(
     from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import compiling_beside, locked
+    from tidewolf.experiments.keys import to_toml
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
@@ -138,7 +139,7 @@ def run_command(
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     with compiling_beside(requested):
-        problem = requested.problem(requested.seeds[0])
+        problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
         requested = requested.taken(problem)
         resolved = replace(requested.resolved(len(problem)), folder=None)
         # all are made before the first one runs, so that a wrong setting costs no time
@@ -155,7 +156,11 @@ def run_command(
             return
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, "run", again=True):
-            _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet, verbose)
+            created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
+            if unnamed and requested.document is not None:
+                mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
+                notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
+            _play(created, problem, as_json, quiet, verbose, notes)
 
 
 def resume(
@@ -329,7 +334,14 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(folder: RunFolder, first: Any, as_json: bool, quiet: bool, verbose: bool) -> None:
+def _play(
+    folder: RunFolder,
+    first: Any,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    more: Sequence[str] = (),
+) -> None:
     from tidewolf import report as report_pages
 
     experiment = folder.experiment
@@ -374,7 +386,7 @@ def _play(folder: RunFolder, first: Any, as_json: bool, quiet: bool, verbose: bo
             folder.page(each.seed),
             left_out,
             decisions=folder.decisions_file if is_first else None,
-            notes=(*each.notes, *notes) if is_first else (),
+            notes=(*more, *each.notes, *notes) if is_first else (),
             verbose=verbose,
         )
 
