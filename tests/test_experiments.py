@@ -358,7 +358,7 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
     known = {*(models.File.model_fields.keys() - {"left_out"}), *building.TABLES, *network}
     known |= {*models.Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     known.add("objective")
-    settings = {"calls_per_round", "season", "experts"}
+    settings = {"calls_per_round", "season", "experts", "target_violation"}
     if of_network:
         known, settings = known - {"weights", "budgets"}, {*settings, "headroom"}
     else:

@@ -398,6 +398,8 @@ _HEADROOMS = (
     "round; 0,0.5,1,2,4,8 by default."
 )
 
+_TARGETS = "Violations per round to aim at (target_violation), a curve of its own; none by default."
+
 
 def compare_command(
     experiment: screen.ExperimentNames = None,
@@ -405,6 +407,7 @@ def compare_command(
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
     headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
+    targets: Annotated[str | None, opt("V,...", _TARGETS)] = None,
     budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
@@ -432,6 +435,7 @@ def compare_command(
     Examples:
       tidewolf compare network.toml
       tidewolf compare network.toml --cautions 3,10,30 --jobs 4
+      tidewolf compare network.toml --targets 0.001,0.003,0.01
       tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
       tidewolf compare --json | jq '.rankings[].saving'
@@ -446,6 +450,7 @@ def compare_command(
         cautions=parse_numbers(cautions, "--cautions", float),
         headrooms=parse_numbers(headrooms, "--headrooms", float),
         budgets=parse_numbers(budgets, "--budgets", float),
+        targets=parse_numbers(targets, "--targets", float),
         seeds=parse_numbers(seeds, "--seeds", int),
     )
     folder = out or (requested[0].folder or Path("out")) / "compare"
@@ -486,8 +491,8 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
 
 
 def _entry_name(entry: Entry) -> str:
-    knobs = {"caution": entry.caution, "headroom": entry.headroom}
-    at = [f"{knob} {value:g}" for knob, value in knobs.items() if value is not None]
+    knobs = ("caution", "headroom", "target_violation")
+    at = [f"{knob} {value:g}" for knob in knobs if (value := getattr(entry, knob)) is not None]
     return ", ".join([entry.stream, entry.learner, *at])
 
 

@@ -169,7 +169,8 @@ season = "1d"                   # the period of patterns; or a number of rounds
 experts = ["last", "1d"]        # re-solve with the last round's data, and with those of a day ago,
 #                               # at several sizes of headroom; "leader": the best fixed decision
 #                               # so far; "static": the first one; or a name of [stream] advice
-# caution = 10.0                # here for this learner alone
+# target_violation = 0.002      # the violation per round that you accept, on average; or
+# caution = 10.0                # how much a violation weighs: more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]
@@ -246,7 +247,8 @@ experts = ["last"]              # what proposes decisions: "last" re-solves with
 #                               # "leader": the best fixed decision so far; "static": the first
 #                               # one; or a name of [stream] advice
 # season = 96                   # the period of patterns: so many rounds, or "1d" with times
-# caution = 10.0                # more is more careful about limits
+# target_violation = 0.002      # the violation per round that you accept, on average; or
+# caution = 10.0                # how much a violation weighs: more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]
