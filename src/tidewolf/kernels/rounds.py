@@ -39,6 +39,7 @@ from tidewolf.kernels.active_set import (
     LAST,
     ROW,
     USED,
+    added,
     copy_to,
     distance2,
     dot,
@@ -47,7 +48,6 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
-from tidewolf.kernels.simplices import added
 
 # What `rounds` comes back with, beside the codes of active_set.py.
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13

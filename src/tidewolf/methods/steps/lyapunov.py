@@ -75,9 +75,7 @@ each limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
     paid  <=  most,
     violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
 
-sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
-with r_i = rho_i theta and u_i = c G_i D/e_T, that is at most the largest sum of v_i for which these
-add up to most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, with sum_i u_i (lam - r_i)^+ = most.
+sum_t max_i g_ti^+ is at most the sum of the violations.
 
 Limits may have units of their own: those of one change nothing. All weights share one exponent,
 that of the largest.
@@ -106,7 +104,8 @@ from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.capabilities import LimitBound
 from tidewolf.methods.certificate import (
-    Breach,
+    BrokenLimit,
+    BrokenLimits,
     CellSums,
     GradientSums,
     SharpSums,
@@ -314,7 +313,7 @@ class LyapunovWeights:
         numbers = V, max(w), block.rounds, grad_f, offset, shares
         return Surrogate(g, arrays.inner(g, g), weighed, unit, P, value, *numbers)
 
-    def _breach(self, i: int, one: FirstOrder, known: float) -> Breach:
+    def _breach(self, i: int, one: FirstOrder, known: float) -> BrokenLimit:
         """What a limit that was broken says, whose slope was known to be this much."""
         size, given = one.constraint_slope, self.constraint_lipschitz
         gradient, slope = tangent_part(
@@ -324,10 +323,14 @@ class LyapunovWeights:
         slope = max(known, slope_of_rounds(self.K, slope, one))
         reach = one.rounds * slope * self.K.diameter
         violation, impossible = kept_possible(one, reach, self.K.center)
-        return Breach(i, gradient, violation, one.constraint_offset, slope, impossible)
+        return BrokenLimit(i, gradient, violation, one.constraint_offset, slope, impossible)
 
     def _weights(
-        self, dual: DualState, limits: Sequence[tuple[float, ...]], found: Sequence[Breach], n: int
+        self,
+        dual: DualState,
+        limits: Sequence[tuple[float, ...]],
+        found: BrokenLimits,
+        n: int,
     ) -> tuple[list[float], int, Aim | None]:
         """The weights of limits, by their Q, G and ratio of slopes, after n rounds, in units of
         2^exponent; that exponent, and the aim.
@@ -483,14 +486,7 @@ class LyapunovWeights:
             return dual.carried + max(0.0, self.target * rounds + above)
         if each is None:
             return self._at_most(dual, slope, dual.least_ratio, most, dual.carried)
-        made = each.least_ratios < math.inf
-        u = self.c * each.slopes[made] * self.K.diameter / self._growth(dual.rounds)
-        r = THETA * each.least_ratios[made]
-        scaled = np.ldexp(r, -dual.exponent)
-        lam = _filled(scaled, u, most)
-        logs = np.log(lam / r) + dual.exponent * _LN2
-        together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
-        return dual.carried + min(together, float(self._each_at_most(dual, each, most).sum()))
+        return dual.carried + float(self._each_at_most(dual, each, most).sum())
 
     def _each_at_most(self, dual: DualState, each: EachLimit, most: float) -> Floats:
         Q, found = each.violations, np.zeros(len(each.violations))
@@ -555,14 +551,6 @@ class LyapunovWeights:
 def _ratio(loss: float, G: float, limits: int) -> float:
     """a G_f/G_i, with 1 for G_f/G_i while no loss, or the limit, has had a slope."""
     return _share(limits) * (loss / G if loss > 0.0 and G > 0.0 else 1.0)
-
-
-def _filled(r: Floats, u: Floats, most: float) -> float:
-    """lam with sum_i u_i (lam - r_i)^+ = most."""
-    order = np.argsort(r)
-    widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
-    levels = (most + used) / widths
-    return float(levels[np.argmax(levels <= np.append(r[order][1:], math.inf))])
 
 
 def _share(limits: int) -> float:
