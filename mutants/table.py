@@ -159,6 +159,9 @@ PATCHES = {
             "over = _least(K, sums, cells, 1.0, c), sums.limit_at",
             PLAIN_BOUNDS,
         ),
+        "certificate: sharp weights take the mean for the center": Patch(
+            " + arrays.inner(one.gradient, points) / rounds", "", PLAIN_BOUNDS
+        ),
         "certificate: an oracle that errs is believed": Patch(
             " - size * answer.error",
             "",

@@ -15,10 +15,10 @@ from tidewolf.baselines import ProximalPenalty
 from tidewolf.core import errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.functions.combined import Limits
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.methods.paper import ProjectedPoint
 from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 

@@ -137,24 +137,37 @@ def plain_bounds(learner, stream):
     D, rng, rho = K.diameter, np.random.default_rng(0), math.inf
     at = np.unique([K.lmo(d) for d in rng.standard_normal((400, *K.shape))], axis=0) - K.center
     F, W, G_f, G_g, paid, Q, e = 0.0 * K.center, 0.0 * K.center, 0.0, 0.0, 0.0, 0.0, 0.0
-    loss_at, limit_at = 0.0, 0.0
+    loss_at, limit_at, points, broken = 0.0, 0.0, [], []
     for t, played in enumerate(tw.play(learner, stream)):
         C, A = K.tangent(stream.losses.C[t]), K.tangent(stream.constraints.A[t])
         G_f, breach = max(G_f, float(np.linalg.norm(C))), float(played.constraints[0])
         F, loss_at = F + C, loss_at + C @ (played.x - K.center)
+        points.append(played.x)
         e = theta * max(t + 1, learner.horizon or 16) ** -0.5
         if breach > 0:
             Q, G_g = Q + breach, max(G_g, float(np.linalg.norm(A)))
             w, rho = theta * G_f / G_g * math.exp(e * Q / (c * G_g * D)), min(rho, G_f / G_g)
             W, limit_at = W + w * A, limit_at + w * A @ (played.x - K.center)
             paid += w * breach
-    # the least a + c b + s with s >= -<F + c W, v - center> at every vertex v
-    rows = np.column_stack([-at @ W, -np.ones(len(at))])
-    limits = [(0.0, None), (None, None)]
-    found = linprog([limit_at - paid, 1.0], A_ub=rows, b_ub=at @ F, bounds=limits)
+            at_mean = breach + A @ (np.mean(points, axis=0) - played.x)
+            broken.append((max(breach, at_mean), breach, A, A @ (played.x - K.center)))
+
+    def best(W, limit_at, paid):
+        """The least a + c b + s with s >= -<F + c W, v - center> at every vertex v."""
+        rows = np.column_stack([-at @ W, -np.ones(len(at))])
+        limits = [(0.0, None), (None, None)]
+        found = linprog([limit_at - paid, 1.0], A_ub=rows, b_ub=at @ F, bounds=limits)
+        return loss_at + found.fun
+
+    if not broken:
+        return best(W, 0.0, 0.0), 0.0
+    sizes, breaches, gradients, places = map(np.array, zip(*broken, strict=True))
+    sharp = (sizes / (G_g * D)) ** 4
+    own = sharp @ gradients, sharp @ places, sharp @ breaches
     unit, most = c * G_g * D / e, limit_at - (at @ W).min()
-    violation = unit * math.log1p(most / (rho * theta * unit)) if Q > 0 else 0.0
-    return loss_at + found.fun, violation
+    violation = unit * math.log1p(most / (rho * theta * unit))
+    by_sharp = len(broken) ** 0.8 * ((G_g * D) ** 4 * (own[1] - (at @ own[0]).min())) ** 0.2
+    return min(best(W, limit_at, paid), best(*own)), min(violation, by_sharp)
 
 
 @thinned(

@@ -237,7 +237,8 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             bounds = [limit.bound for limit in weights.limit_rows(dual, ())]
             due = [plain.at_most(i, most) if plain.Q[i] else 0.0 for i in range(limits)]
             assert bounds == pytest.approx(due, rel=1e-6)
-            assert weights.bound(dual).violation <= sum(due) * (1 + 1e-9)
+            bound = weights.bound(dual)  # sharp weights may prove that no point keeps every limit
+            assert bound.reason == saddle.HOPELESS or bound.violation <= sum(due) * (1 + 1e-9)
 
 
 # --- bounds on hostile streams --------------------------------------------------------------------
@@ -339,7 +340,7 @@ def test_with_one_limit_the_weight_is_the_plain_one(seed, K):
             assert run.losses == pytest.approx(plain.losses, rel=1e-7, abs=1e-9)
             assert run.bound[:2] == pytest.approx(plain.bound[:2], rel=1e-6)
             assert len(run.limits) == 1
-            assert run.limits[0].bound == pytest.approx(plain.bound.violation, rel=1e-6)
+            assert run.limits[0].bound >= (1.0 - 1e-6) * plain.bound.violation  # sharp ones, too
 
 
 @given(seed=seeds, K=st.sampled_from(SETS[:3]), size=st.sampled_from([1e3, 2.0**-20]))

@@ -197,7 +197,8 @@ def test_the_bound_on_the_violation_is_that_of_the_formula(seed):
     carried, more, G, paid = rng.exponential(3.0), rng.exponential(2.0), 0.7, 0.01
     F, W = K.tangent(rng.standard_normal((2, 3))[0]), K.tangent(rng.standard_normal(3))
     sums = GradientSums(F, W, 3.0, 2.0)
-    dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, False, sums, carried)
+    sharp = weights.start().sharp
+    dual = DualState(100, carried + more, Slopes(1.0, G), 0.3, 0, paid, False, sums, sharp, carried)
     e, most, unit = theta * 100**-0.5, 2.0 - W.min() + W @ K.center, c * G * K.diameter
     plain = unit / e * math.log(math.exp(e * carried / unit) + e * most / (0.3 * theta * unit))
     assert weights.bound(dual).violation == pytest.approx(plain)

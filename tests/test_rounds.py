@@ -144,7 +144,8 @@ def told(state):
         "weights": weights[weights > 0.0],
         "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7]], dtype=float),
         "gradients": np.array([*(each - each.mean() for each in dual.sums[:2])]),
-        "products": np.array(dual.sums[2:]),
+        "sharp": np.array(dual.sharp[:2]),
+        "products": np.array([*dual.sums[2:], *dual.sharp[2:]]),
         "descent": np.concatenate(own),
         "bank": np.array([state.oracle_budget, state.calls]),
     }
@@ -511,11 +512,11 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
     numbers = learner.compiled.settings
     for way in (rounds.weigh, rounds.weigh.plain):
         after, along = start.copy(), d.copy()
-        where = (state.point.x, K.center, np.zeros(0), after.arrays.gradients)
+        where = (state.point.x, K.center, np.zeros(0), after.arrays.gradients, after.arrays.sharp)
         value = way(after.arrays.s, numbers, violation, slopes[1], along, np.array(slopes), *where)
         assert value == pytest.approx(wanted.penalty_value, rel=1e-12)
         np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
-        for name in ("dual", "gradients", "products"):
+        for name in ("dual", "gradients", "sharp", "products"):
             due = told(state._replace(dual=wanted.dual))[name]
             np.testing.assert_allclose(told(after.undecided())[name], due, rtol=1e-12, atol=1e-12)
 
@@ -557,8 +558,10 @@ def ensemble_told(state):
         "steps": np.array([own.sums for own in state.descents]),
         "distances": np.array([own.distance for own in state.descents]),
         "mixer": np.array([*state.mixer.totals, *state.mixer[1:]]),
-        "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7], *dual.sums[2:]], dtype=float),
-        "gradients": np.array([*dual.sums[:2], *cells.loss, *cells.limit]),
+        "dual": np.array(
+            [*dual[:2], *dual.slopes, *dual[3:7], *dual.sums[2:], *dual.sharp[2:]], dtype=float
+        ),
+        "gradients": np.array([*dual.sums[:2], *dual.sharp[:2], *cells.loss, *cells.limit]),
         "unknown": np.array(cells[2:]),
         "bank": np.array(state.oracle_budget),
         **{name: np.asarray(each, dtype=float) for name, each in accounts._asdict().items()},

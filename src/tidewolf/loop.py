@@ -41,7 +41,6 @@ from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined, support
 from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.late import next_round
-from tidewolf.sets.spectra import few_threads
 
 S = TypeVar("S", bound=base.Progress)
 
@@ -202,7 +201,7 @@ def _rounds(
             if told or explores:
                 needs = capabilities.feedback_read(learner, functions.losses)
             values, seen = revealed(functions, x, needs, per_constraint)
-            with few_threads(learner.K):
+            with base.few_threads(learner.K):
                 state = learner.update(state, seen) if told else state
         t += k
         yield Played(x, *values, state, seen=told)

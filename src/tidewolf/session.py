@@ -47,7 +47,7 @@ from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
 from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
 from tidewolf.methods import capabilities, compiled_rounds, late
-from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, refuse_state
+from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, few_threads, refuse_state
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -61,7 +61,6 @@ from tidewolf.methods.events import (
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
-from tidewolf.sets.spectra import few_threads
 
 if TYPE_CHECKING:
     from tidewolf.storage import Journal, SessionStore

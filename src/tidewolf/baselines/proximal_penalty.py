@@ -27,9 +27,9 @@ from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core import arrays, errors
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.types import Array
+from tidewolf.functions.combined import Limits
 from tidewolf.methods import base, clock, settings
 from tidewolf.methods.steps import drift
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.slopes import Slopes, tangent_part, unit_length
 from tidewolf.sets.base import ConvexSet
 

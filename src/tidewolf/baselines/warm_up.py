@@ -17,10 +17,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 from tidewolf.core.feedback import FullInformation
 from tidewolf.core.settings import Count
 from tidewolf.core.types import Array
+from tidewolf.functions.combined import Limits
 from tidewolf.hindsight.best_point import BestPoint, require_program
 from tidewolf.methods import clock, settings
 from tidewolf.methods.base import Bound, Learner, Record
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.sets.base import ConvexSet
 
 SHARE = 20  # A window is this part of the horizon.

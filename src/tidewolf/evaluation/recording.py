@@ -26,14 +26,13 @@ from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import fingerprint
 from tidewolf.evaluation import tracking
 from tidewolf.evaluation.certificate import SAMPLE, Audit
-from tidewolf.functions import support
+from tidewolf.functions import combined, support
 from tidewolf.kernels.rounds import APART, CHURN, LOSS, SPENT, VALUE
 from tidewolf.loop import Played, compiled_rounds, play
-from tidewolf.methods.base import Learner
+from tidewolf.methods.base import Learner, few_threads
 from tidewolf.methods.capabilities import ProjectionRecord, diagnosed, kernel_of
 from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.kernel_functions import Records, StreamFunctions
-from tidewolf.sets.spectra import few_threads
 
 # Numbers of all rounds up to which kernels are interpreted: machine code takes seconds to make.
 SHORT = 7_500
@@ -389,7 +388,7 @@ class GradientCheck:
         self._before: Array | None = None
         if learner.needs is not feedback.Bandit and len(stream):
             batches = (stream.losses, stream.constraints)
-            self.left = support.FIRST if any(map(support.own_functions, batches)) else 0
+            self.left = support.FIRST if any(map(combined.own_functions, batches)) else 0
 
     def see(self, t: int, played: Played) -> None:
         if not self.left:

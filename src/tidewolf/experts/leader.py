@@ -43,12 +43,11 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertices
 from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
-from tidewolf.functions.combined import Chain, chained, leaves
+from tidewolf.functions.combined import Chain, chained, leaves, loaded, require_points_of, saved
 from tidewolf.hindsight import best_point, task
 from tidewolf.hindsight.columns import BestOfVertices
 from tidewolf.hindsight.leader import WeightedRounds, leader
 from tidewolf.methods.settings import OptionalRounds
-from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 from tidewolf.sets.base import Polyhedral
 
 MOST_BYTES = 64 << 20  # Stored rounds take at most so much.

@@ -30,8 +30,8 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.sparse import is_sparse
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions import base, combined, linear
+from tidewolf.functions.combined import loaded, require_points_of, saved
 from tidewolf.kernels.resolving import FORGETTING, LARGEST_DROP
-from tidewolf.methods.steps.limits import loaded, require_points_of, saved
 
 
 class SeenRound(NamedTuple):

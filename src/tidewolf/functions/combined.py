@@ -11,13 +11,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from itertools import groupby
-from typing import Annotated, Any, Self, cast, final
+from typing import Annotated, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
+from tidewolf.core.arrays import (
+    as_number,
+    frozen,
+    is_array,
+    like,
+    namespace,
+    taken,
+    to_numpy,
+    zeros,
+)
 from tidewolf.core.batch import Batch
+from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Names, Numbers
@@ -548,6 +558,10 @@ def can_be_saved(batch: Batch) -> bool:
     )
 
 
+def own_functions(batch: Batch) -> tuple[Batch, ...]:
+    return tuple(leaf for leaf in leaves(batch) if not can_be_saved(leaf))
+
+
 def saved_name(batch: Batch) -> str:
     return type(batch).written_as().__name__
 
@@ -579,3 +593,77 @@ def _kinds() -> dict[str, Any]:
     from tidewolf import functions
 
     return {kind.__name__: kind for kind in functions.every()}
+
+
+# --- Kept and saved -------------------------------------------------------------------------------
+#
+# The functions of an open block, kept until the block is whole, and saved as what they are: kinds
+# and arrays. They are copied when they come, so that a caller that fills the same array every round
+# does not change what was seen.
+
+
+@final
+class Limits(Stored):
+    """Batches of functions in the order of their rounds. Never changed: `and_then` makes
+    another.
+    """
+
+    tag: ClassVar = "limits"
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: tuple[Batch, ...] = ()) -> None:
+        self.pieces = pieces
+
+    def and_then(self, batch: Batch) -> Limits:
+        """With a copy of these rounds after those it has."""
+        return Limits((*self.pieces, mapped(batch, _own)))
+
+    def with_last(self, batch: Batch) -> Limits:
+        """With these rounds themselves, for as long as the caller's arrays stay as they are."""
+        return Limits((*self.pieces, batch))
+
+    def whole(self) -> Batch:
+        return chained(self.pieces)
+
+    def parts(self) -> dict[str, Any]:
+        return {"pieces": saved(self.pieces, "A block that is still open holds")}
+
+    @classmethod
+    def restored(cls, parts: dict[str, Any]) -> Limits:
+        return cls(loaded(parts["pieces"]))
+
+    def require_of(self, K: Any) -> None:
+        require_points_of(K, self.pieces)
+
+
+def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    """Kinds and arrays, neighbours of one kind together; refused if one has none."""
+    if not batches:
+        return ()
+    whole = chained(batches)
+    pieces = whole.parts if isinstance(whole, Chain) else (whole,)
+    for piece in pieces:
+        if not can_be_saved(piece):
+            raise NotSupported(
+                f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
+                "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
+                "save at the end of a block."
+            )
+    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
+
+
+def loaded(parts: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Batch, ...]:
+    return tuple(restored(name, arrays) for name, arrays in parts)
+
+
+def require_points_of(K: Any, batches: Iterable[Batch]) -> None:
+    """Refuse, by a ValueError, functions of points of another shape."""
+    for batch in batches:
+        if batch.shape != K.shape:
+            raise ValueError(
+                f"functions of points of shape {batch.shape} stand where those have shape {K.shape}"
+            )
+
+
+def _own(array: Array) -> Array:
+    return frozen(array + 0.0)

@@ -124,10 +124,6 @@ class Member(NamedTuple):
     name: str
 
 
-def own_functions(batch: Batch) -> tuple[Batch, ...]:
-    return tuple(leaf for leaf in combined.leaves(batch) if not combined.can_be_saved(leaf))
-
-
 def require_subgradients(
     kind: str, batch: Batch, t: int, played: Member, others: Iterable[Member]
 ) -> None:
@@ -147,7 +143,7 @@ def require_subgradients(
         The points to compare at.
     """
     apart = [one for one in others if bool((one.point != played.point).any())]
-    for f in own_functions(batch):
+    for f in combined.own_functions(batch):
         name = getattr(f, "name", None)
         called = f" {name}" if isinstance(name, str) else ""
         trial = _Trial(f"The {kind}{called} of round {t + 1} (t = {t})", f)

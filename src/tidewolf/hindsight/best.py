@@ -53,9 +53,9 @@ from tidewolf.core.oracle import HasLMO, as_set
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Value, with_capabilities
-from tidewolf.functions import entries, support
+from tidewolf.functions import entries
 from tidewolf.functions.autograd import Autograd, Custom
-from tidewolf.functions.combined import Max, chained, leaves
+from tidewolf.functions.combined import Max, chained, leaves, own_functions
 from tidewolf.functions.linear import Affine
 from tidewolf.hindsight import cutting_planes, newton, sdp
 from tidewolf.hindsight import task as tasks
@@ -261,7 +261,7 @@ def _is_own(losses: Batch, constraints: Batch) -> bool:
             "constraints, or as losses under curved constraints; affine ones, or maxima, are."
         )
     known = LinearTotal | PiecewiseLinear
-    return flat and any(not isinstance(one, known) for one in support.own_functions(losses))
+    return flat and any(not isinstance(one, known) for one in own_functions(losses))
 
 
 def _solved(task: Task, first: int) -> Comparator:

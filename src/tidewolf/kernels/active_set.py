@@ -73,6 +73,26 @@ def fill(out, number):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def added(a):  # type: ignore[no-untyped-def]
+    """The sum of all entries in eight sums, whatever the machine does with them. Its reference in
+    the tests is `math.fsum`.
+    """
+    whole = len(a) - len(a) % 8
+    s0, s1, s2, s3, s4, s5, s6, s7 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(0, whole, 8):
+        s0, s1, s2, s3, s4, s5, s6, s7 = (
+            s0 + a[i], s1 + a[i + 1],
+            s2 + a[i + 2], s3 + a[i + 3],
+            s4 + a[i + 4], s5 + a[i + 5],
+            s6 + a[i + 6], s7 + a[i + 7],
+        )  # fmt: skip
+    total = ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7))
+    for i in range(whole, len(a)):
+        total += a[i]
+    return total
+
+
+@kernel
 def distance2(a, b):  # type: ignore[no-untyped-def]
     """|a - b|^2 in eight sums, as `dot`, whose reference it has."""
     whole = len(a) - len(a) % 8

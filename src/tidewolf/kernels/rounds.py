@@ -39,6 +39,7 @@ from tidewolf.kernels.active_set import (
     LAST,
     ROW,
     USED,
+    added,
     copy_to,
     distance2,
     dot,
@@ -47,7 +48,6 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
-from tidewolf.kernels.simplices import added
 
 # What `rounds` comes back with, beside the codes of active_set.py.
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
@@ -55,11 +55,12 @@ PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 # What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
 # whether a round is in the middle of its projections, how many are done and how many there are;
 # what the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have
-# not seen the last round; what `Aim` of methods/steps/lyapunov.py has.
+# not seen the last round; what `Aim` of methods/steps/lyapunov.py has; and `SharpSums`.
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
 HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(12, 19)
-UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS, SCALARS = range(19, 27)
+UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS = range(19, 26)
+SHARP_AT, SHARP_PAID, BROKEN, SCALARS = range(26, 30)
 
 # What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|.
 SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
@@ -217,19 +218,39 @@ def current_weight(s, settings):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def sharpen(s, settings, breach, before, g, x, center, sharp):  # type: ignore[no-untyped-def]
+    """The sums of sharp weights with a round whose limit was broken, where G was `before`.
+
+    Reference: `SharpSums` of methods/certificate.py.
+    """
+    points, W, reach = sharp[0], sharp[1], s[LIMIT_SLOPE] * settings[DIAMETER]
+    unit = (before / s[LIMIT_SLOPE]) ** 4 if reach > 0.0 else 1.0
+    at = dot(g, x) - dot(g, center)
+    size = max(breach, breach - at + dot(g, points) / s[ROUNDS])
+    w = (size / reach) ** 4 if reach > 0.0 else 0.0
+    for i in range(len(W)):
+        W[i] = unit * W[i] + w * g[i]
+    s[SHARP_AT] = unit * s[SHARP_AT] + w * at
+    s[SHARP_PAID] = unit * s[SHARP_PAID] + w * breach
+    s[BROKEN] += 1.0
+
+
+@kernel
 def weigh(  # type: ignore[no-untyped-def]
-    s, settings, violation, limit_norm, along, slopes, x, center, shares, gradient_sums
+    s, settings, violation, limit_norm, along, slopes, x, center, shares, gradient_sums, sharp
 ):
     """The dual state after a round at x, its surrogate in along[0] and the limits' part of it in
-    along[1], both gradients added to their sums, in all and of each cell by its share; returns what
-    limits say at x, w h.
+    along[1], both gradients added to their sums, in all and of each cell by its share, and to
+    those of sharp weights; returns what limits say at x, w h.
 
     Reference: `LyapunovWeights.weigh` of methods/steps/lyapunov.py.
     """
-    exponent = s[EXPONENT]
+    exponent, slope = s[EXPONENT], s[LIMIT_SLOPE]
     V, w, breach = weighed(s, settings, violation, limit_norm, slopes)
     f, g, known = along[0], along[1], 0.0
     s[LOSS_AT] += dot(f, x) - dot(f, center)
+    for i in range(len(f)):
+        sharp[0, i] += x[i] - center[i]
     for part in range(gradient_sums.shape[1]):
         share = 1.0 if part == 0 else shares[part - 1]
         known += share if part > 0 else 0.0
@@ -243,6 +264,7 @@ def weigh(  # type: ignore[no-untyped-def]
         for i in range(len(f)):
             f[i] = V * f[i]
         return 0.0
+    sharpen(s, settings, breach, slope, g, x, center, sharp)
     for i in range(len(f)):
         g[i] = w * g[i]
         f[i] = V * f[i] + g[i]
@@ -583,7 +605,8 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-untyped-def]
     """What rounds change, which lies in one array: the scalars, the point to be played, members,
     iterates and where they came from, what steps remember, how projections went, the sums of
-    gradients; then the proposals of all experts, which are there, weights, totals and accounts.
+    gradients, those of sharp weights; then the proposals of all experts, which are there, weights,
+    totals and accounts.
 
     Reference: views that cover the array and do not overlap, in tests/test_rounds.py.
     """
@@ -594,7 +617,8 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
     steps = before + descents * 3 * factors
     sums = steps + descents * SUMS
     gradients = sums + 2 * (1 + cells) * n
-    Z = gradients + experts * n
+    sharp = gradients + 2 * n
+    Z = sharp + experts * n
     awake, p, totals = Z + experts, Z + 2 * experts, Z + 3 * experts
     return (
         numbers[:SCALARS],
@@ -605,7 +629,8 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
         numbers[before:steps].reshape((descents, 3, factors)),
         numbers[steps:sums].reshape((descents, SUMS)),
         numbers[sums:gradients].reshape((2, 1 + cells, n)),
-        numbers[gradients:Z].reshape((experts, n)),
+        numbers[gradients:sharp].reshape((2, n)),
+        numbers[sharp:Z].reshape((experts, n)),
         numbers[Z:awake],
         numbers[awake:p],
         numbers[p:totals],
@@ -635,7 +660,7 @@ def rounds(  # type: ignore[no-untyped-def]
     """
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
-    s, x, X, Y, before, steps, sums, gradient_sums, Z, awake, p, totals, accounts = parts(
+    s, x, X, Y, before, steps, sums, gradient_sums, sharp, Z, awake, p, totals, accounts = parts(
         state, len(center), len(radii), len(scales), cells, experts
     )
     x = x if experts > 0 else X[0]  # one descent alone is played as it is
@@ -699,7 +724,7 @@ def rounds(  # type: ignore[no-untyped-def]
             exponent = s[EXPONENT]
             penalty_value = weigh(
                 s, settings, value, limit_norm, along, slopes, x, center, shares[plain:],
-                gradient_sums,
+                gradient_sums, sharp,
             )  # fmt: skip
             if s[EXPONENT] != exponent:
                 rescale(s, exponent, steps, totals, accounts)

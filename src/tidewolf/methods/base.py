@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from inspect import signature
@@ -23,8 +24,10 @@ from tidewolf.core import arguments, checkpoint, errors, oracle, round_info, val
 from tidewolf.core.arrays import as_count
 from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
+from tidewolf.core.sparse import one_thread
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.methods.capabilities import beginning, is_committed
+from tidewolf.sets import spectra
 
 
 class Progress(Protocol):
@@ -321,3 +324,12 @@ class Learner(values.Value, ABC, Generic[S]):
 
 
 _check(Learner)
+
+
+def few_threads(K: Any) -> AbstractContextManager[Any]:
+    """One thread for products of matrices within the context, if they have at most
+    `spectra.SMALL` rows and columns: threads that wait for one another at each of them take
+    twenty times as long.
+    """
+    is_small = isinstance(K, spectra.Spectral) and max(K.shape) <= spectra.SMALL
+    return one_thread() if is_small else nullcontext()

@@ -33,7 +33,7 @@ from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.accounts import Accounts
-from tidewolf.methods.certificate import CellSums, GradientSums
+from tidewolf.methods.certificate import CellSums, GradientSums, SharpSums
 from tidewolf.methods.kernel_functions import Functions, Records, read_only
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
@@ -75,6 +75,7 @@ class Arrays(NamedTuple):
     steps: Floats
     sums: Floats
     gradients: Floats
+    sharp: Floats
     Z: Floats
     awake: Floats
     p: Floats
@@ -100,7 +101,9 @@ class Arrays(NamedTuple):
         s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
         s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
         s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
-        s[names.LOG_WEIGHT : names.SCALARS] = dual.aim or 0.0
+        s[names.LOG_WEIGHT : names.SHARP_AT] = dual.aim or 0.0
+        s[names.SHARP_AT : names.SCALARS] = dual.sharp[2:]
+        self.sharp[:] = dual.sharp.points, dual.sharp.limit
         self.gradients[:, 0] = dual.sums.loss, dual.sums.limit
         self.gradients[:, 1:] = cells.loss, cells.limit
         for i, (own, active) in enumerate(zip(state.descents, state.pool.actives, strict=True)):
@@ -215,9 +218,10 @@ class ArrayState:
 
     @property
     def dual(self) -> DualState:
-        s, (F, W) = self.arrays.s.tolist(), self.arrays.gradients
+        s, (F, W), sharp = self.arrays.s.tolist(), self.arrays.gradients, self.arrays.sharp
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
-        z, counted, *sums = s[names.LOG_WEIGHT : names.SCALARS]
+        z, counted, *sums = s[names.LOG_WEIGHT : names.SHARP_AT]
+        sharp_at, sharp_paid, broken = s[names.SHARP_AT : names.SCALARS]
         return DualState(
             int(rounds),
             violation,
@@ -227,6 +231,7 @@ class ArrayState:
             paid,
             s[names.IMPOSSIBLE] > 0.0,
             GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
+            SharpSums(sharp[1], sharp[0], sharp_at, sharp_paid, int(broken)),
             self.since.dual.carried,
             aim=None if self.since.dual.aim is None else Aim(z, int(counted), *sums),
         )
@@ -307,7 +312,7 @@ class CompiledRounds:
         self.sizes = self.n, len(factors.radii), descents, self.cells, self.experts
         more = descents * (3 * len(factors.radii) + names.SUMS)
         more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
-        self.size = more + self.n * (1 + 3 * descents + 2 * (1 + self.cells) + self.experts)
+        self.size = more + self.n * (1 + 3 * descents + 2 * (2 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
         self.settings = np.zeros(names.SETTINGS)

@@ -17,7 +17,6 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement
@@ -258,14 +257,6 @@ class Spectral(base.ClosedForm, base.Projectable):
             found = converged(A, begin, tolerance, ahead=True)
         found = leading_by_dense(A) if found is None else found
         return found, warm_start(found.vector, calls)
-
-
-def few_threads(K: Any) -> AbstractContextManager[Any]:
-    """One thread for products of matrices within the context, if they have at most `SMALL` rows and
-    columns: threads that wait for one another at each of them take twenty times as long.
-    """
-    is_small = isinstance(K, Spectral) and max(K.shape) <= SMALL
-    return matrices.one_thread() if is_small else nullcontext()
 
 
 class SymmetricSpectral(Spectral):

@@ -44,9 +44,8 @@ import numpy as np
 from tidewolf.core import arrays, errors, oracle
 from tidewolf.core.feedback import require_full_information
 from tidewolf.core.types import Array, Floats
-from tidewolf.functions.combined import mapped
+from tidewolf.functions.combined import Limits, mapped
 from tidewolf.methods.base import Bound, Record, require_part
-from tidewolf.methods.steps.limits import Limits
 from tidewolf.methods.steps.penalty import PenaltyTask, solve_penalty
 from tidewolf.sets.base import ConvexSet
 

@@ -75,9 +75,7 @@ each limit by itself, rho_i the least a G_f/G_i that limit i was weighed with:
     paid  <=  most,
     violation_i  <=  (c G_i D/e_T) ln( 1 + e_T (most - sum_{j != i} paid_j)/(rho_i theta c G_i D) ).
 
-sum_t max_i g_ti^+ is at most the sum of the violations v_i. As paid_i >= r_i u_i (exp(v_i/u_i) - 1)
-with r_i = rho_i theta and u_i = c G_i D/e_T, that is at most the largest sum of v_i for which these
-add up to most: v_i = u_i ln(lam/r_i), or 0 where r_i > lam, with sum_i u_i (lam - r_i)^+ = most.
+sum_t max_i g_ti^+ is at most the sum of the violations.
 
 Limits may have units of their own: those of one change nothing. All weights share one exponent,
 that of the largest.
@@ -105,7 +103,15 @@ from tidewolf.core.feedback import FirstOrder, limits_of, other_count
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.capabilities import LimitBound
-from tidewolf.methods.certificate import CellSums, GradientSums, paid_at_most, regret_at_most
+from tidewolf.methods.certificate import (
+    BrokenLimit,
+    BrokenLimits,
+    CellSums,
+    GradientSums,
+    SharpSums,
+    paid_at_most,
+    regret_at_most,
+)
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
@@ -164,6 +170,7 @@ class DualState(NamedTuple):
     # whether some round's limit was broken by more than any point could have avoided
     impossible: bool
     sums: GradientSums
+    sharp: SharpSums
     carried: float = 0.0  # Q_t before the present epoch, where the set changed
     # where every limit has its own weight, once a round was seen: `violation` and `paid` are then
     # of all together, `slopes` the largest, `least_ratio` the least
@@ -239,6 +246,7 @@ class LyapunovWeights:
             paid=0.0,
             impossible=False,
             sums=GradientSums.start(self.K),
+            sharp=SharpSums.start(self.K),
             aim=None if self.target is None else Aim(FIRST_Z),
         )
 
@@ -264,63 +272,82 @@ class LyapunovWeights:
         dual, grad_f = self._with_losses(dual, block, x)
         count, broken = self._broken(block)
         Q, G, rho, paid = self._remembered(dual, count)
-        found, impossible = list[tuple[Array, float]](), dual.impossible
-        for i, one in broken:
-            size, given = one.constraint_slope, self.constraint_lipschitz
-            gradient, slope = tangent_part(
-                *(self.K, "constraint", one.constraint_gradient, one.rounds, given),
-                *(max(G[i], size), size if one.rounds == 1 else 0.0),
-            )
-            G[i] = max(G[i], slope_of_rounds(self.K, slope, one))
-            reach = block.rounds * G[i] * self.K.diameter
-            breach, beyond = kept_possible(one, reach, self.K.center)
-            Q[i] += breach
-            found.append((gradient, breach))
-            impossible = impossible or beyond
+        found = [self._breach(i, one, G[i]) for i, one in broken]
+        for one in found:
+            Q[one.i], G[one.i] = Q[one.i] + one.violation, one.slope
         slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, *G))
-        logs = [self._log2(dual.rounds, *each) for each in zip(G, Q, strict=True)]
-        exponent, aim, n = dual.exponent, dual.aim, block.rounds
-        s = max(G) * self.K.diameter
-        if aim is not None and self.target is not None:
-            s = max(QUICKEST * s, min(SLOWEST * s, ALLOWED * self.target * dual.rounds))
-            logs = [aim.moved(self.target, sum(breach for _, breach in found), n, s) / _LN2]
-        if broken:
-            exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
-        unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
         ratios = [_ratio(slopes.loss, each, count) for each in G]
-        w = [self._weight(*each, exponent) for each in zip(G, ratios, logs, strict=True)]
-        if aim is not None:
-            aim = aim.after(_LN2 * logs[0], n, s, THETA * ratios[0] * s, exponent, unit)
-        paid, value, offset = [unit * each for each in paid], 0.0, 0.0
-        P: Array | None = None
-        for (i, one), (gradient, breach) in zip(broken, found, strict=True):
+        limits = list(zip(Q, G, ratios, strict=True))
+        w, exponent, aim = self._weights(dual, limits, found, block.rounds)
+        unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
+        paid, value, offset, P = [unit * each for each in paid], 0.0, 0.0, None
+        for one in found:
+            i, due = one.i, w[one.i] * one.violation
             if w[i] > 0.0:
                 rho[i] = min(rho[i], ratios[i])
-            paid[i] += w[i] * breach
-            value, offset = value + w[i] * breach, offset + w[i] * one.constraint_offset
-            P = w[i] * gradient if P is None else P + w[i] * gradient
+            paid[i], value, offset = paid[i] + due, value + due, offset + w[i] * one.offset
+            P = w[i] * one.gradient if P is None else P + w[i] * one.gradient
         g = V * grad_f if P is None else arrays.plus(P, V, grad_f)
-        sums = dual.sums
+        at, sums, D = x - self.K.center, dual.sums, self.K.diameter
+        reaches = dual.slopes.constraint * D, slopes.constraint * D
+        sharp = dual.sharp.after(dual.rounds, block.rounds, at, *reaches, found)
         if P is not None:
-            at = sums.limit_at * unit + arrays.inner(P, x - self.K.center) + offset
-            sums = sums._replace(limit=arrays.frozen(sums.limit * unit + P), limit_at=at)
+            limit_at = sums.limit_at * unit + arrays.inner(P, at) + offset
+            sums = sums._replace(limit=arrays.frozen(sums.limit * unit + P), limit_at=limit_at)
         each = shares = None
         if self.per_constraint:
             each = EachLimit(*(arrays.frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
             shares = np.array(w) / (max(w) or 1.0)
         weighed = dual._replace(
-            violation=dual.violation + min(block.violation, sum(breach for _, breach in found)),
+            violation=dual.violation + min(block.violation, sum(one.violation for one in found)),
             slopes=slopes,
             least_ratio=min(rho),
             exponent=exponent,
             paid=sum(paid),
-            impossible=impossible,
+            impossible=dual.impossible or any(one.impossible for one in found),
             sums=sums,
+            sharp=sharp,
             each=each,
             aim=aim,
         )
         numbers = V, max(w), block.rounds, grad_f, offset, shares
         return Surrogate(g, arrays.inner(g, g), weighed, unit, P, value, *numbers)
+
+    def _breach(self, i: int, one: FirstOrder, known: float) -> BrokenLimit:
+        """What a limit that was broken says, whose slope was known to be this much."""
+        size, given = one.constraint_slope, self.constraint_lipschitz
+        gradient, slope = tangent_part(
+            *(self.K, "constraint", one.constraint_gradient, one.rounds, given),
+            *(max(known, size), size if one.rounds == 1 else 0.0),
+        )
+        slope = max(known, slope_of_rounds(self.K, slope, one))
+        reach = one.rounds * slope * self.K.diameter
+        violation, impossible = kept_possible(one, reach, self.K.center)
+        return BrokenLimit(i, gradient, violation, one.constraint_offset, slope, impossible)
+
+    def _weights(
+        self,
+        dual: DualState,
+        limits: Sequence[tuple[float, ...]],
+        found: BrokenLimits,
+        n: int,
+    ) -> tuple[list[float], int, Aim | None]:
+        """The weights of limits, by their Q, G and ratio of slopes, after n rounds, in units of
+        2^exponent; that exponent, and the aim.
+        """
+        Q, G, ratios = zip(*limits, strict=True)
+        logs = [self._log2(dual.rounds, *each) for each in zip(G, Q, strict=True)]
+        exponent, aim, s = dual.exponent, dual.aim, max(G) * self.K.diameter
+        if aim is not None and self.target is not None:
+            s = max(QUICKEST * s, min(SLOWEST * s, ALLOWED * self.target * dual.rounds))
+            logs = [aim.moved(self.target, sum(one.violation for one in found), n, s) / _LN2]
+        if found:
+            exponent += _STRIDE * max(0, int((max(logs) - exponent) // _STRIDE))
+        if aim is not None:
+            unit = math.ldexp(1.0, dual.exponent - exponent)
+            aim = aim.after(_LN2 * logs[0], n, s, THETA * ratios[0] * s, exponent, unit)
+        w = [self._weight(*each, exponent) for each in zip(G, ratios, logs, strict=True)]
+        return w, exponent, aim
 
     def _broken(self, block: FirstOrder) -> tuple[int, list[tuple[int, FirstOrder]]]:
         """How many limits have a weight, and those that were broken, each as though alone."""
@@ -421,23 +448,33 @@ class LyapunovWeights:
         """What holds for the rounds so far; against policies, where the sums of their cells are
         given.
         """
-        regret, most = regret_at_most(self.K, dual.sums, dual.paid, cells), self._most(dual, cells)
+        families, sharp = [(dual.sums, dual.paid)], dual.sharp
+        if cells is None and sharp.broken:
+            sums = dual.sums._replace(limit=sharp.limit, limit_at=sharp.limit_at)
+            families.append((sums, sharp.paid))
+        regret = min(regret_at_most(self.K, *each, cells) for each in families)
+        found = (self._most(dual, *each, cells) for each in families)
+        most = [one for one in found if one is not None]
         known = regret if math.isfinite(regret) else None
-        if most is None:
+        if len(most) < len(families):
             return Bound(known, None, HOPELESS)
-        none = dual.violation == dual.carried
-        return Bound(known, dual.carried if none else self._violation_at_most(dual, most))
+        if dual.violation == dual.carried:
+            return Bound(known, dual.carried)
+        bounds = [self._violation_at_most(dual, most[0])]
+        reach = dual.slopes.constraint * self.K.diameter
+        bounds += [dual.carried + (sharp.broken * reach) ** 0.8 * one**0.2 for one in most[1:]]
+        return Bound(known, min(bounds))
 
-    def _most(self, dual: DualState, cells: CellSums | None = None) -> float | None:
+    def _most(
+        self, dual: DualState, sums: GradientSums, paid: float, cells: CellSums | None = None
+    ) -> float | None:
         """The most that can have been paid; None if it is proved that no point keeps every
         limit.
         """
-        most = paid_at_most(self.K, dual.sums, cells)
-        size = abs(dual.sums.limit_at) + arrays.norm(dual.sums.limit) * self.K.radius
-        rounding = math.sqrt(arrays.eps_of(self.K.center)) * (size + dual.paid)
-        if dual.impossible or dual.paid - most > rounding:
-            return None
-        return max(most, dual.paid)
+        most = paid_at_most(self.K, sums, cells)
+        size = abs(sums.limit_at) + arrays.norm(sums.limit) * self.K.radius
+        rounding = math.sqrt(arrays.eps_of(self.K.center)) * (size + paid)
+        return None if dual.impossible or paid - most > rounding else max(most, paid)
 
     def _violation_at_most(self, dual: DualState, most: float) -> float:
         slope, each = dual.slopes.constraint, dual.each
@@ -449,14 +486,7 @@ class LyapunovWeights:
             return dual.carried + max(0.0, self.target * rounds + above)
         if each is None:
             return self._at_most(dual, slope, dual.least_ratio, most, dual.carried)
-        made = each.least_ratios < math.inf
-        u = self.c * each.slopes[made] * self.K.diameter / self._growth(dual.rounds)
-        r = THETA * each.least_ratios[made]
-        scaled = np.ldexp(r, -dual.exponent)
-        lam = _filled(scaled, u, most)
-        logs = np.log(lam / r) + dual.exponent * _LN2
-        together = float((u * logs)[scaled < lam].sum()) + float(each.violations[~made].sum())
-        return dual.carried + min(together, float(self._each_at_most(dual, each, most).sum()))
+        return dual.carried + float(self._each_at_most(dual, each, most).sum())
 
     def _each_at_most(self, dual: DualState, each: EachLimit, most: float) -> Floats:
         Q, found = each.violations, np.zeros(len(each.violations))
@@ -508,7 +538,8 @@ class LyapunovWeights:
         """
         if dual.each is None:
             return ()
-        violations, most = dual.each.violations.tolist(), self._most(dual)
+        violations = dual.each.violations.tolist()
+        most = self._most(dual, dual.sums, dual.paid)
         bounds: list[float | None] = [None] * len(violations)
         if most is not None:
             bounds = self._each_at_most(dual, dual.each, most).tolist()
@@ -520,14 +551,6 @@ class LyapunovWeights:
 def _ratio(loss: float, G: float, limits: int) -> float:
     """a G_f/G_i, with 1 for G_f/G_i while no loss, or the limit, has had a slope."""
     return _share(limits) * (loss / G if loss > 0.0 and G > 0.0 else 1.0)
-
-
-def _filled(r: Floats, u: Floats, most: float) -> float:
-    """lam with sum_i u_i (lam - r_i)^+ = most."""
-    order = np.argsort(r)
-    widths, used = np.cumsum(u[order]), np.cumsum((u * r)[order])
-    levels = (most + used) / widths
-    return float(levels[np.argmax(levels <= np.append(r[order][1:], math.inf))])
 
 
 def _share(limits: int) -> float:
