@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import traceback
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
 
@@ -40,7 +40,8 @@ NEEDED = (
 def prepare():
     """Have everything imported, and every kernel compiled, that the servers of the tests need."""
     for name in NEEDED:
-        import_module(name)
+        with suppress(ModuleNotFoundError):  # older versions have no such module
+            import_module(name)
     from tidewolf.service.models import Description, warm_up
 
     for learner in ("LyapunovDescent", "Ensemble"):

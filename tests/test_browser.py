@@ -12,6 +12,7 @@ import browsing
 import tidewolf as tw
 from browsing import contrast, luminance
 from tidewolf import report
+from tidewolf.report import comparison
 
 browser, visit = browsing.browser, browsing.visit
 DATE, HOSTILE = datetime(2026, 1, 2, tzinfo=UTC), "<script>alert(1)</script>"
@@ -50,7 +51,7 @@ def files(runs, tmp_path_factory):
     learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
     problem = {"routing": tw.problems.routing(rounds=40)}
     compared = tw.compare(learners, problem, cautions=[1.0, 10.0])
-    page = report.comparison.comparison_page(compared, date=DATE)
+    page = comparison.comparison_page(compared, date=DATE)
     (folder / "comparison.html").write_text(page, encoding="utf-8")
     return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 

@@ -87,6 +87,7 @@ TIMES = {
     "series": lambda: pd.Series(DAYS),
     "dates": lambda: pl.Series([day.date() for day in DAYS]),
     "texts": lambda: pl.Series([day.isoformat() for day in DAYS]),
+    "nanoseconds": lambda: pl.Series(DAYS).cast(pl.Datetime("ns")),
     "with an offset": lambda: pl.Series(DAYS).dt.replace_time_zone("UTC"),
     "first column": lambda: pd.DataFrame({"time": [day.isoformat() for day in DAYS], "a": 1.0}),
 }

@@ -20,9 +20,9 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
-from tidewolf import cli, core
+from tidewolf import cli
 from tidewolf.cli.app import invoke
-from tidewolf.core import errors, jit
+from tidewolf.core import errors, jit, jit_cache
 
 
 def every_kernel():
@@ -104,10 +104,10 @@ def test_what_cannot_be_told_apart_is_not_kept():
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
     """A cache folder of the test's own."""
-    monkeypatch.setattr(core.jit_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
-    core.jit_cache.folder_of.cache_clear()
+    monkeypatch.setattr(jit_cache.config, "CACHE_DIR", str(tmp_path / "cache"))
+    jit_cache.folder_of.cache_clear()
     yield tmp_path / "cache" / "tidewolf"
-    core.jit_cache.folder_of.cache_clear()
+    jit_cache.folder_of.cache_clear()
 
 
 def load(folder, name):
@@ -166,17 +166,17 @@ def test_a_damaged_entry_is_compiled_again_and_old_ones_do_not_pile_up(kept):
         assert answers() == (1.5, 0)
         assert answers() == (1.5, 1)
     name = entry.name.split("-")[0]
-    for i in range(3 * core.jit_cache.OLD):
-        old = kept / f"{name}-{i:032x}-0{core.jit_cache.SUFFIX}"
+    for i in range(3 * jit_cache.OLD):
+        old = kept / f"{name}-{i:032x}-0{jit_cache.SUFFIX}"
         old.write_bytes(b"")
         os.utime(old, (1e9 + i, 1e9 + i))
-    stranger = kept / f"{name}_else-0-0{core.jit_cache.SUFFIX}"
+    stranger = kept / f"{name}_else-0-0{jit_cache.SUFFIX}"
     stranger.write_bytes(b"")
     entry.write_bytes(b"")
     assert answers() == (1.5, 0)
     left = sorted(path.name for path in kept.iterdir() if path not in (entry, stranger))
-    newest = range(2 * core.jit_cache.OLD, 3 * core.jit_cache.OLD)
-    assert left == [f"{name}-{i:032x}-0{core.jit_cache.SUFFIX}" for i in newest]
+    newest = range(2 * jit_cache.OLD, 3 * jit_cache.OLD)
+    assert left == [f"{name}-{i:032x}-0{jit_cache.SUFFIX}" for i in newest]
     assert entry.exists()
     assert stranger.exists()
 
@@ -261,7 +261,7 @@ def test_of_two_processes_one_compiles_and_the_other_loads(kept, tmp_path, other
     theirs, _ = other.communicate()
     both = [*(each.name for each in jit.COMPILED[before:]), *theirs.split()]
     assert [name.rpartition(".")[2] for name in both] == ["above"]
-    assert [path.suffix for path in kept.iterdir()] == [core.jit_cache.SUFFIX]
+    assert [path.suffix for path in kept.iterdir()] == [jit_cache.SUFFIX]
 
 
 def test_a_lock_is_released_by_death_and_by_an_error(kept, tmp_path, other_process):
@@ -353,8 +353,8 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
 @pytest.mark.parametrize(
     ("owner", "writes", "error"),
     [
-        (core.jit_cache.tempfile, "TemporaryFile", PermissionError(13, "Permission denied")),
-        (core.jit_cache, "write", OSError(28, "No space left on device")),
+        (jit_cache.tempfile, "TemporaryFile", PermissionError(13, "Permission denied")),
+        (jit_cache, "write", OSError(28, "No space left on device")),
     ],
     ids=["no place", "full disk"],
 )
@@ -371,7 +371,7 @@ def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
         return 0.5 * x
 
     monkeypatch.setattr(owner, writes, refused)
-    core.jit_cache.warn_once.cache_clear()
+    jit_cache.warn_once.cache_clear()
     with pytest.warns(errors.NotCached, match="NUMBA_CACHE_DIR"):
         assert jit.kernel(doubled)(3.0) == 6.0
     assert jit.kernel(halved)(3.0) == 1.5  # a second warning would be an error
@@ -379,10 +379,10 @@ def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
 
 
 def test_code_is_run_from_no_folder_of_another_user(kept, monkeypatch):
-    assert core.jit_cache.folder_of("") == kept
-    core.jit_cache.folder_of.cache_clear()
-    monkeypatch.setattr(core.jit_cache.os, "geteuid", lambda: os.stat(kept).st_uid + 1)
-    assert core.jit_cache.folder_of("") is None
+    assert jit_cache.folder_of("") == kept
+    jit_cache.folder_of.cache_clear()
+    monkeypatch.setattr(jit_cache.os, "geteuid", lambda: os.stat(kept).st_uid + 1)
+    assert jit_cache.folder_of("") is None
 
 
 # --- what a terminal shows ------------------------------------------------------------------------
@@ -408,7 +408,7 @@ def test_compiling_is_said_once_at_a_terminal_without_logging(fresh_notice, tmp_
         fresh_notice.setattr(sys, "stderr", stream)
         made = numba.njit(lambda x: x)
         for _ in range(2):  # look for code that a cache does not have
-            cache = core.jit_cache.KernelCache(made, tmp_path, "none", "key")
+            cache = jit_cache.KernelCache(made, tmp_path, "none", "key")
             cache.load_overload((), made.targetctx)
         return stream.getvalue().splitlines()
 

@@ -80,11 +80,16 @@ def test_the_worst_are_the_worst_of_all_sessions_and_the_others_are_in_the_sums(
     assert sum(map(len, got.values())) < 150
 
 
-def test_alarms_ask_for_series_that_there_are():
-    rules = (Path(__file__).parents[1] / "deploy" / "alerts.yml").read_text(encoding="utf-8")
+def test_alarms_and_their_page_ask_for_series_that_there_are():
+    root = Path(__file__).parents[1]
+    rules = (root / "deploy" / "alerts.yml").read_text(encoding="utf-8")
+    page = (root / "docs" / "how-to" / "operate-the-service.md").read_text(encoding="utf-8")
     traffic = Traffic()
     traffic.count("/v1/sessions", "GET", 200, 0.1)
     seen = [Overview("a", violations=(1.0,), oldest_pending=9.0, limits={"x": 1.0})]
-    asked = set(re.findall(r"\btidewolf_(\w+)", rules))
+    asked, there = set(re.findall(r"\btidewolf_(\w+)", rules)), set(metrics(seen, traffic=traffic))
     assert len(asked) > 5
-    assert asked <= set(metrics(seen, traffic=traffic))
+    assert asked <= there
+    of_page = set(re.findall(r"\btidewolf_(\w+)", page))
+    assert of_page <= there | {name.removesuffix("_bucket") for name in there}
+    assert re.findall(r"(?m)^\| `(Tidewolf\w+)`", page) == re.findall(r"alert: (\w+)", rules)

@@ -197,6 +197,7 @@ def main():
     seconds = parser.parse_args().seconds
     if HAPROXY is None:
         raise SystemExit("There is no HAProxy here: apt-get install haproxy.")
+    print(f"HAProxy balances six servers in three ways, for {seconds:g} s.", flush=True)
     servers, times, rounds = asyncio.run(measure(seconds))
     count = len(times["tidewolf"])
     print(f"{count:,} requests each way in {seconds:g} s, {rounds} rounds of tidewolf")

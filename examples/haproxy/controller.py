@@ -111,10 +111,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=5.0, help="length of a round")
     given = parser.parse_args()
     controller = Controller(given.haproxy, given.backend, given.terms, given.service)
-    controller.begin()
     while True:
         try:
-            print(json.dumps(controller.play(given.seconds)[0]), flush=True)
+            controller.begin()
+            while True:
+                print(json.dumps(controller.play(given.seconds)[0]), flush=True)
         except OSError as error:
             print(f"The weights stay as they are: {error}", file=sys.stderr, flush=True)
             time.sleep(given.seconds)

@@ -77,7 +77,8 @@ def read_frame(x: Any, what: str) -> Frame:
     kept = [i for i in range(len(called)) if i not in dated]
     arrays = [_numbers(columns[i], what, f"column {called[i]!r}") for i in kept]
     if pandas and arrays and not dated and len({array.dtype for array in arrays}) == 1:
-        values = np.asarray(x.to_numpy(arrays[0].dtype, na_value=np.nan))  # where it is, if it can
+        kind = arrays[0].dtype  # pandas 2 has no NaN in place of what whole numbers lack
+        values = x.to_numpy(kind, **({"na_value": np.nan} if kind.kind == "f" else {}))
     else:
         values = np.column_stack(arrays) if arrays else np.empty((len(x), 0))
     times = columns[dated[0]] if dated else None
@@ -101,7 +102,8 @@ def times_of(x: Any, what: str) -> Any:
             raise InvalidInput(f"{what}: no column or index has dates; give one, as frame['time'].")
     if type(getattr(x, "dtype", None)).__name__ == "PeriodDtype":
         x = getattr(x, "dt", x).to_timestamp()
-    return x
+    # of nanoseconds polars makes whole numbers, if it is asked for objects
+    return x.to_numpy() if _kind(x) == "polars.Series" and _is_date(x.dtype) else x
 
 
 def in_order(

@@ -400,7 +400,8 @@ class PathFinder:
     def disjoint_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths that share no link, of the least total length, shortest first."""
         one_each = np.ones(len(self._ends), dtype=np.int32)
-        graph = sp.coo_array((one_each, np.array(self._ends).T), shape=self._graph.shape).tocsr()
+        ends = np.array(self._ends, dtype=np.int32).T
+        graph = sp.coo_array((one_each, ends), shape=self._graph.shape).tocsr()
         count = min(k, int(sp.csgraph.maximum_flow(graph, source, target).flow_value))
         if count == 0:
             return []

@@ -224,7 +224,7 @@ def node_places(
     """A place in the unit square for each node, y downwards: distances there are like the numbers
     of links between nodes, by weighted stress majorization from a circle (Gansner et al. 2004).
     """
-    tails, heads = np.array(pairs).T
+    tails, heads = np.array(pairs, dtype=np.int32).T  # before SciPy 1.15 paths take no others
     graph = sp.coo_array((np.ones(len(pairs)), (tails, heads)), shape=(nodes, nodes))
     apart = sp.csgraph.shortest_path(graph.tocsr(), directed=False, unweighted=True)
     # parts of the graph that no link joins are a little farther apart than the ends of a part

@@ -548,7 +548,6 @@ def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
 
 # Levels of lists and objects inside each other.
 DEEPEST = 64
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 
 def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
@@ -594,7 +593,7 @@ def loads(raw: bytes) -> Any:
         raise InvalidInput(f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
     if keys != raw.count(b'":'):
         json.loads(raw, object_pairs_hook=_once)
-    if rb"\u0000" in raw and _NUL.search(raw):  # the pattern alone takes longer than all the rest
+    if rb"\u0000" in raw and rb"\u0000" in raw.replace(rb"\\", b"__"):  # \\u0000 is plain text
         raise InvalidInput("The body has the character U+0000, which no text has: leave it out.")
     return found
 
