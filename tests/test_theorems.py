@@ -109,6 +109,7 @@ def test_beyond_that_it_moves_and_only_the_condition_is_missing(kind):
     assert run.losses.sum() + T <= run.bound.regret
     if kind is DriftPlusPenalty:
         assert run.bound.regret <= learner.guarantee().regret
+        assert run.bound.violation <= learner.guarantee().violation
 
 
 @pytest.mark.parametrize("kind", [PrimalDual, BanditPrimalDual])
