@@ -365,27 +365,6 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
     assert found.ranking(name, "by default").gap <= ALLOWED
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_oracle_calls_on_routing(seed):
-    """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than
-    its one a round.
-    """
-    problem = tw.problems.routing(rounds=1000, seed=seed)
-    learners = {
-        rate: tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate)
-        for rate in (0.1, 0.5, 1.0, 3.0)
-    }
-    runs = {rate: tw.run(learner, problem.stream) for rate, learner in learners.items()}
-    for rate, run in runs.items():
-        assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
-        assert run.max_infeasibility <= 1e-9
-    assert runs[1.0].oracle_calls <= 950
-    assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, (
-        "more calls than the projection needs are not spent"
-    )
-    assert runs[0.1].oracle_calls >= 95
-
-
 # --- decisions ------------------------------------------------------------------------------------
 
 
