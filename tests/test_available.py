@@ -245,14 +245,3 @@ def test_streams_carry_outages():
     for bad in (mask[:3], mask.T, [None]):
         with pytest.raises(WrongShape, match="unavailable of a stream"):
             tw.Stream(stream.losses, unavailable=bad)
-
-
-@pytest.mark.soak
-def test_a_link_out_for_50_rounds_costs_no_more_than_re_solving_with_the_same_knowledge():
-    from benchmarks import operating
-
-    problem = tw.problems.routing(rounds=operating.STOP, seed=0)
-    (link,) = operating.busiest(problem, 1)
-    ours, theirs = operating.during_outage(problem, link)
-    assert ours.violation <= operating.ALLOWED * theirs.violation
-    assert ours.loss <= 1.01 * theirs.loss

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise, product
@@ -28,7 +27,6 @@ from tidewolf.evaluation.rates import growth
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.evaluation.tracking import entry_names, time_texts
 from tidewolf.functions import Capacity, Linear
-from tidewolf.functions.support import FIRST
 
 
 @pytest.fixture(scope="module")
@@ -153,25 +151,6 @@ def test_no_clock_counts_compiling(monkeypatch):
     assert list(on_its_way.advance()) == [1, 2, 3]
     assert compiling() - before == 2.0  # linking, then compiling, with what is called inside
     assert on_its_way.seconds == 3.0 + 2.0  # three rounds, and the looks around two compilings
-
-
-def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(monkeypatch):
-    calls, right = Counter(), tw.sets.L2Ball.answer
-
-    def counted(self, *given):
-        calls["answer"] += 1
-        return right(self, *given)
-
-    def value(t, x):
-        calls["loss"] += 1
-        return (x - 2.0) @ (x - 2.0)
-
-    monkeypatch.setattr(tw.sets.L2Ball, "answer", counted)
-    T = 30
-    losses = tw.functions.Custom(value, lambda t, x: 2.0 * (x - 2.0), (3,), T)
-    run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=T), tw.Stream(losses))
-    assert calls["answer"] == run.oracle_calls > 0
-    assert T < calls["loss"] <= T + 20 * FIRST  # the gradients of the first updates are tested
 
 
 # --- rates ----------------------------------------------------------------------------------------
