@@ -17,7 +17,7 @@ SOURCE = Path("src/tidewolf")
 
 GUARANTEES = "tests/test_methods.py"
 DRIFT = "tests/test_drift.py::test_bounds_are_those_of_the_file_written_plainly"
-PRIMAL_DUAL = "tests/test_primal_dual.py::test_bounds_are_those_of_the_files_written_plainly"
+PRIMAL_DUAL = "tests/test_theorems.py::test_bounds_are_those_of_the_files_written_plainly"
 ACROSS = "tests/test_slopes.py"
 ADVICE = "tests/test_advice.py"
 PLAIN_STEPS = "tests/test_learner_bounds.py::test_steps_are_those_of_the_formulas_written_plainly"
@@ -33,7 +33,7 @@ ENSEMBLE_GUARANTEE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
 HEDGE = "tests/test_hedge.py"
 DATES, CSV = "tests/test_dates.py", "tests/test_files.py"
 EXCEL, GAPS = "tests/test_files.py", "tests/test_gaps.py"
-GROUP = "tests/test_group.py"
+GROUP = "tests/test_descent.py"
 ROUNDS = "tests/test_rounds.py"
 RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without"
 NETWORK, ROUND_READER = "tests/test_networks.py", "tests/test_round_reader.py"
@@ -177,7 +177,7 @@ PATCHES = {
         "Ensemble: nobody counts the calls of advisers": Patch(
             "budget - calls,\n            calls=state.calls + calls,\n            solves",
             "budget,\n            calls=state.calls + calls,\n            solves",
-            f"{ENSEMBLE}::test_no_total_exceeds_its_measured_bound",
+            "tests/test_certificate.py::test_no_bound_is_exceeded_in_hostile_runs",
         ),
         "LyapunovDescent steps by the diameter, not by how far y is": Patch(
             "reach = reaches(self._factors, z, own.y, own.distance)",
@@ -229,7 +229,7 @@ PATCHES = {
         "pool: a point is padded from the rows that others appended": Patch(
             "weights = np.zeros(self.count)\n        weights[:seen]",
             "weights = np.zeros(len(self.table))\n        weights[:seen]",
-            f"{ENSEMBLE}::test_states_are_saved_to_the_bit_and_branches_do_not_meet",
+            f"{ENSEMBLE}::test_every_law_holds_with_what_is_known",
         ),
     },
     "functions/combined.py": {
@@ -300,7 +300,7 @@ PATCHES = {
         "a bound forgets a block that is still open": Patch(
             "return self.step(state, state.open) if state.open.rounds else state",
             "return state",
-            "tests/test_primal_dual.py",
+            "tests/test_theorems.py",
         ),
     },
     "methods/paper.py": {
@@ -314,7 +314,7 @@ PATCHES = {
         "the theorem's PrimalDual cuts a block's violation": Patch(
             "violation, slope = min(block.violation, moderate(K.center)), 1.0",
             "slope = 1.0",
-            "tests/test_primal_dual.py::test_the_theorem_is_algorithm_4_written_plainly",
+            "tests/test_theorems.py::test_the_theorem_is_algorithm_4_written_plainly",
         ),
     },
     "learners/drift_plus_penalty.py": {

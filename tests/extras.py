@@ -24,10 +24,9 @@ TESTS = {
     "httpx": "test_backup.py test_client.py test_service_docs.py",
     "jax": "test_autograd.py::test_few_programs_serve_any_number_of_rounds",
     "joblib": "test_sweep.py",
-    "matplotlib": "test_charts.py test_compare.py::test_nothing_given_becomes_markup "
+    "matplotlib": "test_compare.py::test_nothing_given_becomes_markup "
     "test_compare.py::test_the_page_stands_alone_and_says_every_standing "
-    "test_public.py::test_every_module_opens_with_what_it_is test_report.py "
-    "test_report_network.py",
+    "test_public.py::test_every_module_opens_with_what_it_is test_report.py",
     "nbclient": "test_gallery.py",
     "networkx": "test_archive.py::test_a_graph_of_too_much_text_is_refused "
     "test_front_doors.py::test_every_public_callable_has_a_door "
@@ -39,7 +38,7 @@ TESTS = {
     "test_compare.py::test_pandas_has_a_row_for_each_run test_dates.py "
     "test_decision_files.py "
     "test_evaluation.py::test_a_table_has_a_column_an_entry_under_the_round_or_its_time "
-    "test_experiments.py test_incumbent.py test_limit_files.py test_outputs_page.py "
+    "test_experiments.py test_incumbent.py test_outputs_page.py "
     "test_own_data.py",
     "playwright": "test_browser.py",
     "polars": "test_frames.py",

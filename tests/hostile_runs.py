@@ -1,6 +1,7 @@
 """Hostile runs, each drawn by its seed, and what of their bounds was exceeded.
 
-    exceeded(seed)   is empty, or names each bound that a known point of the set proves wrong
+    exceeded(seed)         is empty, or names each bound that a known point of the set proves wrong
+    exceeded(seed, make)   the same of a learner that `make` makes
 
 Anything meets anything: sets, functions in any units and of any curvature, learners and settings;
 feedback late, together, never, and of other points than were decided; entries that are out;
@@ -19,6 +20,13 @@ import numpy as np
 
 import tidewolf as tw
 from pairs import takes
+from tidewolf.baselines import (
+    OnlineFrankWolfe,
+    ProjectedPrimalDual,
+    ProximalPenalty,
+    SinhaVaze,
+    WangWanZhang,
+)
 from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FullInformation, first_order
 from tidewolf.experts import Adviser, Categories, Proposals, Resolve, Season
@@ -35,12 +43,12 @@ SETS = (
     tw.sets.Translated(tw.sets.VertexHull(1e-2 * HULL), np.full(3, 1e2)),
     tw.sets.Spectraplex(3),
 )  # fmt: skip
-WITHOUT_ENTRIES = SETS[1], SETS[2], SETS[4]
+WITHOUT_ENTRIES = SETS[1], SETS[2], SETS[4], SETS[6]
 """Those that have members without any one entry."""
 OTHERS = (
-    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual,
-    tw.baselines.SinhaVaze, tw.baselines.OnlineFrankWolfe, tw.baselines.ProjectedPrimalDual,
-    tw.baselines.WangWanZhang,
+    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual, WangWanZhang,
+    WangWanZhang.published, SinhaVaze, SinhaVaze.published, OnlineFrankWolfe, ProximalPenalty,
+    OnlineFrankWolfe.blind, ProjectedPrimalDual, ProjectedPrimalDual.published,
 )  # fmt: skip
 ROUNDING = 1e-9
 INFO = "time", "context", "advice", "forecast", "unavailable"
@@ -87,25 +95,23 @@ def members(K, rng, count):
     return np.array([K.lmo(d) for d in rng.standard_normal((count, *K.shape))])
 
 
-def drawn(seed):
+def drawn(seed, make=None):
     rng = np.random.default_rng(seed)
-    K, T, cells = (
-        SETS[rng.integers(len(SETS))],
-        int(rng.integers(6, 45)),
-        int(rng.choice([1, 1, 2])),
-    )
+    sets = [K for K in SETS if takes(getattr(make, "__self__", make), K)]
+    K, T = sets[rng.integers(len(sets))], int(rng.integers(1, 60))
+    cells = int(rng.choice([1, 1, 2])) if make is None else 1
     cell = rng.integers(cells, size=T)
     feasible = (0.6 * K.center + 0.4 * members(K, rng, cells))[cell]
     losses, gradients = _losses(K, rng, T)
     limits = _limits(K, rng, feasible, gradients)
-    learner = _learner(K, rng, T, cells, seed)
+    learner = _own(K, rng, T, cells, seed) if make is None else _made(make, K, rng, T)
     info = {"context": np.where(rng.random(T) < 0.1, np.nan, cell)}
     if rng.random() < 0.5:
         info["advice"] = _advice(K, rng, gradients)
     if K in WITHOUT_ENTRIES and rng.random() < 0.5 and _takes_outages(learner):
         out = rng.integers(-2 * K.shape[0], K.shape[0], T)
         info["unavailable"] = [[int(i)] if i >= 0 else None for i in out]
-    if isinstance(learner, capabilities.LateFeedback):
+    if isinstance(learner, capabilities.LateFeedback) and (make is None or rng.random() < 0.5):
         info |= _feedback(K, rng, T, info.get("unavailable"))
     return Run(learner, tw.Stream(losses, limits, **info), feasible, cells == 1)
 
@@ -166,18 +172,23 @@ def _advice(K, rng, C):
     return {"theirs": points}
 
 
-def _learner(K, rng, T, cells, seed):
-    if rng.random() < 0.2:
-        kind = OTHERS[rng.integers(len(OTHERS))]
-        if takes(kind, K):
-            examples = kind.examples(K, T)
-            return examples[rng.integers(len(examples))]
-    given = {
-        "caution": float(rng.choice([0.1, 1.0, 10.0, 100.0])),
-        "calls_per_round": float(rng.choice([0.2, 1.0, 5.0])),
+def _settings(rng, T):
+    return {
+        "caution": float(rng.choice([0.01, 1.0, 10.0, 1e4])),
+        "calls_per_round": float(rng.choice([0.1, 1.0, 5.0])),
         "horizon": [None, T, T // 3 + 1][rng.integers(3)],
-        "per_constraint": bool(rng.random() < 0.3),
     }
+
+
+def _made(make, K, rng, T):
+    given = _settings(rng, T) | {"block": int(rng.choice([1, 4]))}
+    if not isinstance(make, type):  # a constructor of settings as they were published
+        return make(K, horizon=given["horizon"] or T)
+    return make(K, **{key: given[key] for key in given if key in make.__dataclass_fields__})
+
+
+def _own(K, rng, T, cells, seed):
+    given = _settings(rng, T) | {"per_constraint": bool(rng.random() < 0.3)}
     if rng.random() < 0.3:
         given["start_at"] = members(K, rng, 1)[0]
     if rng.random() < 0.2:
@@ -216,9 +227,9 @@ def _feedback(K, rng, T, out):
 # --- what is exceeded -----------------------------------------------------------------------------
 
 
-def exceeded(seed):
+def exceeded(seed, make=None):
     """Bounds below what was measured, and checks that fail, in words."""
-    case = drawn(seed)
+    case = drawn(seed, make)
     experts = getattr(case.learner, "experts", ())
     own = isinstance(case.learner, tw.LyapunovDescent | tw.Ensemble)
     fails = any(isinstance(one, Broken) for one in experts)  # only sessions go on without it

@@ -181,11 +181,6 @@ def play(store, name, told):
     store.flushed(name).result()
 
 
-def tell(store, session, t):
-    session.observe(round=t, **seen("a", t))
-    store.flushed("a").result()
-
-
 def everything(store, name):
     """All that can be asked of a session."""
     session, info = opened(store, name), store.info(name)
@@ -267,13 +262,6 @@ def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
     assert copies.restore(tmp_path / "copy", postgres_url) == 2
     with store_at(postgres_url) as store:
         assert [everything(store, name) for name in "ab"] == before
-        session = opened(store, "a")
-        tell(store, session, 1)
-        assert copies.restore(tmp_path / "copy", postgres_url, ["a"], replace=True) == 1
-        with pytest.raises(CheckpointError):
-            tell(store, session, 4)
-        store.let_go("a")
-        assert everything(store, "a") == before[0]
         assert copies.backup(postgres_url, tmp_path / "again") == 2
     assert copies.restore(tmp_path / "again", tmp_path / "second") == 2
     with store_at(tmp_path / "second") as store:

@@ -107,39 +107,6 @@ def test_every_point_played_is_a_member_and_the_ball_around_x_is_inside(K, optio
 # --- sessions -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [
-        BanditPrimalDual(DIAMOND, 50, seed=3),
-        theorems.bandit_primal_dual(DIAMOND, 50, 9.0, 9.0, 9.0, 9.0),
-    ],
-    ids=repr,
-)
-def test_a_session_is_the_run_from_values_or_functions_and_through_files(learner, tmp_path):
-    """Values are kept until their block closes, so that it does not matter how many came at a
-    time.
-    """
-    stream, path = hostile(DIAMOND, 120, 1), tmp_path / "session"
-    whole, session, losses = tw.run(learner, stream), tw.Session(learner), []
-    for t in range(120):
-        x, one = session.play(), stream[t : t + 1]
-        assert session.play().tobytes() == x.tobytes()
-        losses.append(one.losses.values_at(x[None])[0])
-        if t % 2:
-            session.observe(
-                loss_value=losses[-1], constraint_value=one.constraints.values_at(x[None])[0]
-            )
-        else:
-            session.observe(loss=one.losses, constraint=one.constraints)
-        if t % 7 == 3:
-            session.save(path)
-            session = tw.Session.load(path, learner)
-    # BLAS may round a product of a block's rows unlike that of one row
-    np.testing.assert_allclose(losses, whole.losses, rtol=1e-12, atol=1e-12)
-    due = learner.acts(whole.final_state, 1)[0]
-    np.testing.assert_allclose(session.play(), due, rtol=0.0, atol=1e-12)
-
-
 # --- blocks, horizons, budgets, units -------------------------------------------------------------
 
 

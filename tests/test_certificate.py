@@ -12,7 +12,7 @@ import pytest
 import theorems
 import tidewolf as tw
 from covering import few, thinned
-from hostile_runs import exceeded
+from hostile_runs import OTHERS, exceeded
 from pairs import takes
 from tidewolf.core.oracle import Answer
 from tidewolf.evaluation.certificate import CertificateCheck
@@ -97,12 +97,19 @@ def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
 
 @pytest.mark.parametrize(
     "seeds",
-    [range(30), *(pytest.param(range(i, i + 100), marks=pytest.mark.soak) for i in HUNDREDS)],
+    [range(60), *(pytest.param(range(i, i + 100), marks=pytest.mark.soak) for i in HUNDREDS)],
     ids=lambda seeds: f"from-{seeds[0]}-to-{seeds[-1]}",
 )
 def test_no_bound_is_exceeded_in_hostile_runs(seeds):
     """Late, batched, overridden, around outages, with contexts and with advisers that break."""
     broken = [words for seed in seeds for words in exceeded(seed)]
+    assert not broken, broken
+
+
+@pytest.mark.parametrize("seeds", few(1, [range(20), range(20, 400)]))
+@pytest.mark.parametrize("make", [*OTHERS, tw.LyapunovDescent], ids=lambda make: make.__qualname__)
+def test_no_bound_of_one_kind_is_exceeded(make, seeds):
+    broken = [words for seed in seeds for words in exceeded(seed, make)]
     assert not broken, broken
 
 

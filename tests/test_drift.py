@@ -88,21 +88,6 @@ def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
     )
 
 
-@pytest.mark.parametrize("K", [L2Ball(3), Simplex(4)], ids=repr)
-def test_bounds_below_the_trivial_hold_and_measured_ones_are_below_the_promise(K):
-    T = 4000
-    stream = theorems.hostile(K, T, 1)
-    slopes = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
-    learner = DriftPlusPenalty(K, horizon=T, calls_per_round=4.0, **slopes)
-    run = tw.run(learner, stream)
-    assert run.comparator.feasible
-    regret = run.losses.sum() - run.comparator.upper
-    assert regret <= run.bound.regret <= learner.guarantee().regret
-    assert run.violations.sum() <= run.bound.violation <= learner.guarantee().violation
-    assert run.bound.regret < 0.5 * K.diameter * T
-    assert run.bound.violation < 0.5 * K.diameter * T
-
-
 @pytest.mark.parametrize("looks", [1, 2, 60])
 @pytest.mark.parametrize("K", [Simplex(4), HULL], ids=lambda K: type(K).__name__)
 def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise, product
@@ -28,7 +27,6 @@ from tidewolf.evaluation.rates import growth
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.evaluation.tracking import entry_names, time_texts
 from tidewolf.functions import Capacity, Linear
-from tidewolf.functions.support import FIRST
 
 
 @pytest.fixture(scope="module")
@@ -153,25 +151,6 @@ def test_no_clock_counts_compiling(monkeypatch):
     assert list(on_its_way.advance()) == [1, 2, 3]
     assert compiling() - before == 2.0  # linking, then compiling, with what is called inside
     assert on_its_way.seconds == 3.0 + 2.0  # three rounds, and the looks around two compilings
-
-
-def test_a_run_asks_the_set_and_the_functions_of_a_user_no_more_than_it_plays(monkeypatch):
-    calls, right = Counter(), tw.sets.L2Ball.answer
-
-    def counted(self, *given):
-        calls["answer"] += 1
-        return right(self, *given)
-
-    def value(t, x):
-        calls["loss"] += 1
-        return (x - 2.0) @ (x - 2.0)
-
-    monkeypatch.setattr(tw.sets.L2Ball, "answer", counted)
-    T = 30
-    losses = tw.functions.Custom(value, lambda t, x: 2.0 * (x - 2.0), (3,), T)
-    run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=T), tw.Stream(losses))
-    assert calls["answer"] == run.oracle_calls > 0
-    assert T < calls["loss"] <= T + 20 * FIRST  # the gradients of the first updates are tested
 
 
 # --- rates ----------------------------------------------------------------------------------------
@@ -363,27 +342,6 @@ def test_the_default_is_on_the_frontier_of_exact_projection_at_one_call_a_round(
     assert ours.calls <= 1.0
     assert ours.infeasibility <= 1e-9
     assert found.ranking(name, "by default").gap <= ALLOWED
-
-
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_oracle_calls_on_routing(seed):
-    """Calls are exact: a budget is kept, unspent calls are banked, and the default needs fewer than
-    its one a round.
-    """
-    problem = tw.problems.routing(rounds=1000, seed=seed)
-    learners = {
-        rate: tw.LyapunovDescent(problem.K, horizon=1000, calls_per_round=rate)
-        for rate in (0.1, 0.5, 1.0, 3.0)
-    }
-    runs = {rate: tw.run(learner, problem.stream) for rate, learner in learners.items()}
-    for rate, run in runs.items():
-        assert (np.cumsum(run.calls) <= rate * np.arange(1, 1001) + 1e-6).all()
-        assert run.max_infeasibility <= 1e-9
-    assert runs[1.0].oracle_calls <= 950
-    assert runs[3.0].oracle_calls <= 2.0 * runs[1.0].oracle_calls, (
-        "more calls than the projection needs are not spent"
-    )
-    assert runs[0.1].oracle_calls >= 95
 
 
 # --- decisions ------------------------------------------------------------------------------------

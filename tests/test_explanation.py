@@ -218,16 +218,6 @@ def test_a_learner_that_is_replaced_says_what_moved_by_name():
     assert why.outlook is None  # of another set nothing was observed
 
 
-def test_what_is_out_is_said_with_what_had_to_leave_it():
-    session = fed(tw.Ensemble(FLOW, max_move=0.01), 5)
-    last = session.play()
-    session.observe(costs=np.ones(5), capacities=np.ones(5))
-    x, why = session.play(unavailable=["s > a"]), session.explain()
-    assert why.max_move is None
-    assert why.out[0].before == last[0] > 0.0 == x[0]
-    assert "Out       s > a" in str(why)
-
-
 def test_a_move_is_from_what_was_played_and_what_holds_it_back_is_named():
     session = tw.Session(tw.Ensemble(Simplex(3), max_move=0.1))
     session.observe(costs=[0.0, 0.5, 1.0], played=[0.0, 0.0, 1.0])

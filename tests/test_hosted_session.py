@@ -172,14 +172,6 @@ def test_the_same_observation_twice_counts_once_and_another_is_refused(door):
     assert door.sessions.counters["observations", ""] == 1
 
 
-def test_rounds_are_observed_late_and_in_any_order(door):
-    assert (door.decide("a", {"round": 4})["round"], door.get("a")["pending"]) == (4, [1, 2, 3, 4])
-    for number in (3, 1, 4, 2):
-        assert door.observe("a", {"round": number, "costs": COSTS})["round"] == number
-    assert (door.get("a")["pending"], door.get("a")["round"]) == ([], 5)
-    assert [one["round"] for one in door.history("a", 2, 2)["rounds"]] == [2, 3]
-
-
 def test_a_budget_is_one_of_budgets(door):
     body = {"round": 1, "costs": COSTS, "weights": [1.0, 1.0, 1.0]}
     first = door.observe("a", {**body, "budget": 0.5})

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from covering import few
 from streams import together
 from tidewolf import loop
 from tidewolf.core import batch, errors
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
 from tidewolf.evaluation.metrics import table_metrics
-from tidewolf.methods.capabilities import LateFeedback, feedback_read
+from tidewolf.methods.capabilities import feedback_read
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
 from tidewolf.testing.learners import hostile_stream, late_stream
@@ -140,15 +139,6 @@ def test_memory_is_that_of_the_rounds_that_wait():
 
 # --- bounds ---------------------------------------------------------------------------------------
 
-LEARNERS = [
-    tw.Ensemble,
-    tw.LyapunovDescent,
-    tw.LyapunovFrankWolfe,
-    tw.PrimalDual,
-    tw.DriftPlusPenalty,
-    *(getattr(tw.baselines, name) for name in tw.baselines.__all__),
-]
-
 
 @pytest.mark.parametrize("kind", [tw.baselines.SinhaVaze, tw.LyapunovDescent, tw.Ensemble])
 def test_rounds_that_arrive_together_are_of_the_points_that_were_played(kind):
@@ -161,27 +151,6 @@ def test_rounds_that_arrive_together_are_of_the_points_that_were_played(kind):
     *_, last = tw.play(learner, stream)
     assert last.state.dual.sums.loss_at == pytest.approx(found)
     assert abs(played[2] - played[0]).max() > 0.1  # they move it
-
-
-@pytest.mark.parametrize("kind", LEARNERS, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("seed", few(1, [0, 1, 2]))
-def test_no_total_exceeds_its_bound_with_delays_and_overrides(kind, seed):
-    K = PLAIN[seed % 2] if kind is not tw.baselines.Resolve else PLAIN[0]
-    for learner in kind.examples(K, 20)[:2]:
-        if not isinstance(learner, LateFeedback):
-            continue
-        stream = late_stream(learner, hostile_stream(K, 30, seed), seed)
-        run = tw.run(learner, stream)
-        assert run.certificate.holds is not False, run.certificate.failures
-        assert run.pending == np.count_nonzero(stream.arrives >= 30) > 0
-        assert run.late > 0
-        assert run.overrides.rounds > 0
-        assert f"lacks feedback ({run.pending} in all)" in str(run.certificate)
-        best, bound = run.comparator, run.bound
-        if best is not None and best.feasible:
-            assert bound.regret is None or run.regret[1] <= bound.regret + 1e-6
-            if bound.violation is not None:
-                assert run.violations.sum() <= bound.violation + 1e-6
 
 
 def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():

@@ -6,15 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tidewolf as tw
 from covering import thinned
 from streams import hostile
 from test_rounds import uncompiled
-from tidewolf.baselines import OnlineFrankWolfe, ProjectedPrimalDual, SinhaVaze, WangWanZhang
+from tidewolf.baselines import SinhaVaze, WangWanZhang
 from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.methods.base import Bound
@@ -70,63 +68,6 @@ def test_a_horizon_only_holds_the_exponent_still(kind):
 
 
 # --- bounds ---------------------------------------------------------------------------------------
-
-
-KINDS = ["switching", "random signs", "rare and huge", "steady", "losses that grow", "capacities"]
-
-
-THEORY = [Simplex(4), DIAMOND, CappedSimplex(6, 0.5), Box([-1.0, 0.0], [1.0, 3.0]), HULL]
-
-
-def settings_of(K, T):
-    short = max(1, T // 5)
-    return {
-        "bold": tw.LyapunovDescent(K, horizon=T, caution=0.01),
-        "default": tw.LyapunovDescent(K, horizon=T),
-        "cautious": tw.LyapunovDescent(K, horizon=T, caution=1e4),
-        "poor": tw.LyapunovDescent(K, horizon=T, calls_per_round=0.05),
-        "coarse": tw.LyapunovDescent(K, horizon=T, tolerance=1.0, block=4),
-        "past the horizon": tw.LyapunovDescent(K, horizon=short, caution=1.0),
-        "an open block": tw.LyapunovDescent(K, horizon=T, block=7, calls_per_round=0.3),
-        "unknown horizon": tw.LyapunovDescent(K),
-        "baseline": SinhaVaze(K, horizon=T, caution=1e4),
-        "rival, published": SinhaVaze.published(K, horizon=T),
-        "rival, past the horizon": SinhaVaze(K, horizon=short, caution=1.0),
-        "Frank-Wolfe": tw.LyapunovFrankWolfe(K),
-        "Frank-Wolfe, past the horizon": tw.LyapunovFrankWolfe(K, horizon=short),
-        "doubling rival": WangWanZhang(K, horizon=T, caution=0.01),
-        "doubling rival, published": WangWanZhang.published(K, horizon=short),
-        "penalised rival": OnlineFrankWolfe(K, horizon=T),
-        "blind rival, restarts": OnlineFrankWolfe.blind(K, horizon=short),
-        "primal-dual rival": ProjectedPrimalDual(K, horizon=T),
-        "primal-dual rival, cautious": ProjectedPrimalDual(K, horizon=T, caution=1000.0),
-        "primal-dual rival, restarts": ProjectedPrimalDual.published(K, horizon=short),
-    }
-
-
-def beyond_the_bound(learner, stream, best):
-    """What was measured above its bound."""
-    run = tw.run(learner, stream)
-    assert best.feasible
-    assert run.bound.regret is not None
-    slack = 1e-9 * float(np.abs(run.losses).sum() + run.violations.sum())
-    measured = {
-        "regret": float(run.losses.sum()) - best.upper - run.bound.regret,
-        "violation": float(run.violations.sum())
-        - (math.inf if run.bound.violation is None else run.bound.violation),
-    }
-    return [name for name, beyond in measured.items() if beyond > slack]
-
-
-@pytest.mark.soak_examples(25)
-@pytest.mark.parametrize("kind", KINDS)
-@given(seed=st.integers(0, 2**32), K=st.sampled_from(THEORY), T=st.integers(1, 60))
-@settings(max_examples=3)
-def test_what_is_measured_stays_below_what_is_promised(kind, seed, K, T):
-    stream = hostile(kind, K, T, seed)
-    best = tw.best_in_hindsight(K, stream)
-    for name, learner in settings_of(K, T).items():
-        assert beyond_the_bound(learner, stream, best) == [], name
 
 
 def plain_bounds(learner, stream):
@@ -257,7 +198,7 @@ def test_a_block_that_is_still_open_has_its_bound(rounds):
     stream = hostile("switching", DIAMOND, rounds, 0)
     learner = tw.LyapunovDescent(DIAMOND, horizon=20, block=3, calls_per_round=0.5)
     run = tw.run(learner, stream)
-    assert beyond_the_bound(learner, stream, tw.best_in_hindsight(DIAMOND, stream)) == []
+    assert run.certificate.holds
     state, open_rounds = run.final_state, rounds % 3
     assert (state.open.rounds if open_rounds else 0) == open_rounds
     if open_rounds:

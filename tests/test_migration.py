@@ -306,23 +306,6 @@ def test_re_solving_keeps_the_headroom_of_links_that_stay():
     assert session.state.upcoming.points[-1] is not None
 
 
-def test_what_moves_are_capped_from_goes_on():
-    K = flows([(0, 1), (1, 5), (0, 5)])
-    for learner in (tw.LyapunovDescent, tw.Ensemble):
-        session = tw.Session(learner(K, max_move=0.05))
-        for _ in range(5):
-            session.observe(costs=[0.0, 0.0, 5.0])
-        x, more = session.play(), flows([(0, 1), (1, 5), (0, 5), (0, 2), (2, 5)])
-        session.migrate(learner(more, max_move=0.05))
-        assert np.allclose(session.play(), [*x, 0.0, 0.0])
-        session.observe(costs=[5.0, 0.0, 5.0, 0.0, 0.0])
-        assert distance_moved(session.play(), np.array([*x, 0.0, 0.0])) <= 0.05 + 1e-12
-        session.migrate(learner(flows([(0, 2), (2, 5)]), max_move=0.05))
-        assert np.array_equal(session.play(), [1.0, 1.0])
-        session.migrate(learner(more))
-        assert is_member(more, session.play())
-
-
 def test_what_cannot_go_on_is_refused_in_a_sentence_and_changes_nothing():
     K = flows(LINKS)
     session = tw.Session(tw.Ensemble(K))

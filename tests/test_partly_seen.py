@@ -122,19 +122,6 @@ def test_a_least_share_finds_an_entry_that_became_cheap():
     assert last[0.02][0] >= 0.02
 
 
-@pytest.mark.parametrize("least", [0.01, 0.1])
-def test_every_decision_has_the_least_share(least):
-    rng = np.random.default_rng(3)
-    parts = tw.sets.SimplexProduct([3, 2], least=least)
-    for floor, total in ((tw.sets.Simplex(4, 3.0, least=least), 3.0), (parts, 1.0)):
-        session = tw.Session(tw.Ensemble(floor, experts=[tw.experts.Resolve()]))
-        for _ in range(12):
-            capacities = rng.random(floor.shape) * 2.0
-            session.observe(costs=rng.standard_normal(floor.shape), capacities=capacities)
-            assert session.play().min() >= least * total - 1e-12
-            assert floor.infeasibility(session.play()) < 1e-12
-
-
 @pytest.mark.parametrize(
     "make",
     [

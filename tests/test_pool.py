@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tidewolf.methods.pool import Pool
-from tidewolf.projection.active import ExactPoint
-from tidewolf.sets import Box, CappedSimplex, L2Ball, Product, Simplex
+from tidewolf.sets import CappedSimplex, L2Ball, Product, Simplex
 
 K, BOX, TOL = L2Ball(3), Product(Simplex(3), CappedSimplex(4, 0.5)), 1e-4
 
@@ -52,16 +51,6 @@ def test_rows_that_are_idle_in_all_points_leave(over):
         for active in pool.actives:
             assert active.mean_of(active.weights) == pytest.approx(active.x, abs=1e-9)
     assert pool.count < 150
-
-
-def test_points_of_a_set_with_an_exact_projection_have_no_table():
-    over = Box([0.0, 0.0], [1.0, 2.0])
-    pool, found = Pool.start(over, 2).projected(1, over, np.array([3.0, 1.0]), TOL, 0)
-    assert (pool.table, pool.count, found.calls) == (None, 0, 0)
-    assert pool.x(1).tolist() == [1.0, 1.0]
-    assert isinstance(pool.actives[0], ExactPoint)
-    assert pool.tidied() is pool
-    assert Pool.restored(pool.parts()).x(1).tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("over", [K, BOX], ids=["ball", "product"])

@@ -28,7 +28,7 @@ from tidewolf.storage.postgres import (
     prepare,
     without_password,
 )
-from transport import Transport, never
+from transport import Transport
 
 
 @pytest.fixture
@@ -69,25 +69,6 @@ def cut_off(server):
 # --- a connection ---------------------------------------------------------------------------------
 
 
-def test_a_transaction_is_kept_whole_or_not_at_all(db):
-    with db.transaction():
-        keep(db, 1)
-        keep(db, 2)
-
-    def fail():
-        with db.transaction():
-            keep(db, 3)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    assert kept(db) == [1, 2]
-    db.close()
-    db.close()
-    with pytest.raises(CheckpointError, match="is closed"):
-        kept(db)
-
-
 def test_what_failed_before_a_commit_is_never_called_kept(db):
     """PostgreSQL itself answers such a COMMIT with ROLLBACK and no error."""
 
@@ -112,43 +93,6 @@ def test_commits_are_synchronous_whatever_the_database_says(postgres_server, pos
     found = [db.rows(f"SHOW {setting}")[0][0] for setting in settings]
     assert found == ["on", "read committed", "tidewolf"]
     db.close()
-
-
-def test_a_lost_connection_is_made_again_at_the_next_use(db, postgres_server):
-    keep(db, 1)
-    cut_off(postgres_server)
-    assert kept(db) == [1]
-    cut_off(postgres_server)
-    with db.transaction():
-        keep(db, 2)
-    cut_off(postgres_server)
-    with pytest.raises(db.errors):
-        keep(db, 3)
-    keep(db, 3)
-    assert kept(db) == [1, 2, 3]
-
-
-def is_commit(number, said):
-    return b"COMMIT" in said
-
-
-@pytest.mark.parametrize("arrived", [False, True])
-def test_a_connection_lost_at_the_commit_says_that_nobody_knows(
-    db, postgres_url, transport, arrived
-):
-    own = Postgres(through(transport, postgres_url))
-    transport.before, transport.after = (
-        (transport.before, is_commit) if arrived else (is_commit, transport.after)
-    )
-    with (
-        pytest.raises(CheckpointError, match="whether it was kept is not known"),
-        own.transaction(),
-    ):
-        keep(own, 1)
-    transport.before = transport.after = never
-    until(lambda: kept(db) == [1] * arrived)
-    assert kept(own) == [1] * arrived
-    own.close()
 
 
 def test_tables_are_made_once_by_servers_that_start_together(postgres_url):

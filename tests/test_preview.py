@@ -33,19 +33,6 @@ def file(here, tmp_path):
     return tmp_path / "mine.toml"
 
 
-def test_a_dry_run_says_everything_and_writes_nothing(file, tmp_path, capsys):
-    before = sorted(tmp_path.rglob("*"))
-    assert main(["run", str(file), "--dry-run"]) == 0
-    printed = capsys.readouterr()
-    said = " ".join(printed.out.split())
-    assert printed.err == ""
-    played = ("Ensemble (horizon 20, caution 4", "Resolve (horizon 20, headroom 0")
-    dates = "20, from 2026-03-01 to 2026-03-20 seeds 0"
-    for part in ("Simplex(n=3", "3 entries", dates, "(3 per round)", *played, "summary.json"):
-        assert part in said
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 def test_a_dry_run_is_what_the_run_then_is(file, tmp_path, capsys):
     words = ["run", str(file), "--out", "there", "--caution", "3,10"]
     assert main([*words, "--dry-run", "--json"]) == 0

@@ -204,9 +204,17 @@ def test_atoms_of_another_kind_than_the_answers_are_told_apart():
     assert isinstance(tw.sets.Simplex(2).answer(np.ones(2)).vertex, vertices.Sparse)
 
 
-def test_the_users_functions_are_called_once_a_round():
-    """But for the first ten, in which their gradients are tested; and never of a round to come."""
-    asked = []
+def test_the_users_functions_are_called_once_a_round(monkeypatch):
+    """But for the first ten, in which their gradients are tested; and never of a round to come.
+    Nor is the set's oracle asked more often than the run says.
+    """
+    asked, answered, right = [], [], tw.sets.L2Ball.answer
+
+    def answer(K, *given):
+        answered.append(1)
+        return right(K, *given)
+
+    monkeypatch.setattr(tw.sets.L2Ball, "answer", answer)
 
     def value(t, x):
         asked.append(t)
@@ -214,7 +222,8 @@ def test_the_users_functions_are_called_once_a_round():
 
     losses = tw.functions.Custom(value, lambda t, x: np.eye(3)[0], shape=(3,), rounds=15)
     stream = tw.Stream(losses, tw.functions.Capacity(np.ones((15, 3))))
-    tw.run(tw.LyapunovDescent(K, horizon=15), stream)
+    run = tw.run(tw.LyapunovDescent(tw.sets.L2Ball(3), horizon=15), stream)
+    assert len(answered) == run.oracle_calls > 0
     assert asked == sorted(asked)
     assert asked[-5:] == [10, 11, 12, 13, 14]
     assert max(map(asked.count, range(10))) <= 20

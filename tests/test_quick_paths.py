@@ -135,14 +135,3 @@ def test_costs_and_capacities_are_seen_as_their_functions_are(rows):
 def test_the_fullest_entry_is_the_largest_piece(c, x):
     with SILENCE:
         assert Capacity._unchecked(c=c).values(x).tobytes() == (x - c).max(axis=1).tobytes()
-
-
-@pytest.mark.parametrize("capacities", [None, np.full(2, 0.9)])
-def test_costs_as_arrays_reach_experts_that_re_solve(capacities):
-    """With and without capacities, as costs that are given by name do."""
-    learner = tw.Ensemble(tw.sets.Simplex(2), experts=[tw.experts.Resolve()])
-    one, other = tw.Session(learner), tw.Session(learner)
-    for row in ([1.0, 0.0], [0.5, 0.2], [0.0, 1.0]):
-        one.observe(costs=np.array(row), capacities=capacities)
-        other.observe(costs=dict(enumerate(row)), capacities=capacities)
-        np.testing.assert_allclose(one.play(), other.play(), atol=1e-9)

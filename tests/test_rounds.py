@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import copy
 import math
-import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,7 +98,7 @@ KINDS = (
     "capacities", "affine", "maxima", "utilisation", "unlimited", "elsewhere in memory",
     "mostly across",
 )  # fmt: skip
-KINDS += ("across", "ties", "nothing")
+KINDS += ("across", "ties", "nothing", "loads")
 
 
 def recorded(learner, stream, cuts=(), **options):
@@ -281,33 +280,6 @@ def assert_same_however_they_come(K, kind, folder):
             assert_same(told(run.state), told(state))
 
 
-def test_two_sessions_go_on_from_one_state_at_once():
-    """They share the table of vertices: each appends its own rows."""
-    K = SETS["capped"]
-    learner, begun = tw.LyapunovDescent(K), stream(K, "capacities", 12, seed=1)
-    streams = [stream(K, "capacities", 150, seed=seed) for seed in range(4)]
-    alone = [told(_observed(learner, recorded(learner, begun).state, each)) for each in streams]
-    state, together = recorded(learner, begun).state, {}
-
-    def work(i):
-        together[i] = told(_observed(learner, state, streams[i]))
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(streams))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for i, one in enumerate(alone):
-        assert_same(one, together[i])
-
-
-def _observed(learner, state, played):
-    session = tw.Session(learner, state)
-    for costs, capacities in zip(played.losses.C, played.constraints.c, strict=True):
-        session.observe(costs=costs, capacities=capacities)
-    return session.state
-
-
 @given(n=st.sampled_from([1, 7, 8, 9, 40, 1003]), pieces=st.integers(1, 5), seed=seeds)
 @example(n=2 * AT_ONCE + 11, pieces=1, seed=0)
 @settings(max_examples=15)
@@ -465,28 +437,6 @@ def test_tables_grow_and_are_made_smaller_inside_long_runs(make):
 
 
 # --- its parts ------------------------------------------------------------------------------------
-
-
-@given(
-    seed=seeds,
-    kind=st.sampled_from([*KINDS[:5], "loads", "ties"]),
-    n=st.sampled_from([1, 3, 8, 17]),
-)
-def test_functions_are_evaluated_as_they_evaluate_themselves(seed, kind, n):
-    played = stream(Simplex(n, total=2.0, at_most=True), kind, 4, seed)
-    x = np.random.default_rng(seed).dirichlet(np.ones(n))
-    for batch in (played.losses, played.constraints):
-        for t in range(4):
-            one = batch.view(slice(t, t + 1))
-            for way in (evaluate.evaluate, evaluate.evaluate.plain):
-                pieces, gradient = np.empty(max(n, 3)), np.empty(n)
-                value = way(*kernel_functions.encoded(batch), t, x, pieces, gradient)
-                rounding = 1e-13 if kind == "loads" else 0.0  # sums over links, or over paths
-                assert value == pytest.approx(one.values(x)[0], rel=rounding, abs=rounding)
-                np.testing.assert_allclose(gradient, one.subgradient(x, np.ones(1)), rtol=rounding)
-                limits = one.pieces(x)
-                if limits is not None and limits.shape[1] > 1:
-                    np.testing.assert_array_equal(pieces[: limits.shape[1]], limits[0])
 
 
 @given(

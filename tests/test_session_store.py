@@ -59,30 +59,6 @@ def test_names(store):
     assert tw.Session.open(store, LEARNERS["LyapunovDescent"], name="b").rounds == 0
 
 
-def test_what_stands_beside_a_session_is_kept_with_it(tmp_path):
-    store = SessionStore.open(tmp_path / "sessions")
-    session = made(store)
-    for t in range(3):
-        with store.transaction("one") as transaction:
-            observe(session, t)
-            store.note("one", session_store.Round(t + 1, 5.0 + t, float(t), 0.5, b"note"))
-            store.set("one", f'{{"t": {t}}}')
-            store.audit("ada", "one", "observed", "because")
-        transaction.future.result()
-    assert store.info("one").rounds == 3
-    assert store.info("one").settings == '{"t": 2}'
-    (last,) = store.last_rounds("one", 1)
-    assert store.rounds_of("one", 2, 9) == [session_store.Round(2, 6.0, 1.0, 0.5, b"note"), last]
-    entries = [(entry.number, entry.who) for entry in store.entries("one")]
-    assert entries == [(i, "ada") for i in (1, 2, 3)]
-    assert store.entries("other") == []
-    session.rollback(1)
-    store.forget_rounds("one", 2)
-    store.flushed("one").result()
-    assert store.info("one").rounds == len(store.last_rounds("one", 9)) == 1
-    store.close()
-
-
 def test_nothing_of_the_audit_is_ever_changed(store):
     store.create("one", "{}").result()
     store.audit("ada", "one", "made")

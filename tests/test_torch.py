@@ -13,7 +13,7 @@ from extras import Later
 from streams import streams
 from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
 from tidewolf.kernels.lanczos import Krylov
-from tidewolf.projection import ActiveSet, afp, afp_paper, search
+from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.sets.balls import largest_entries
 
 torch, traffic = Later("torch"), Later("benchmarks.traffic")
@@ -237,28 +237,6 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
         mean = table.combine(weights, home)
         np.testing.assert_allclose(mean.numpy(), other.combine(weights, d), atol=1e-12)
         assert table.find(vertices[0], rows) == other.find(vertices[0], rows)
-
-
-@pytest.mark.parametrize("name", ["hull", "ball", "simplex", "psd"])
-def test_the_search_on_a_device_is_that_of_numpy(name):
-    """Started from a set with several atoms, some idle, and with no, one and many calls left."""
-    K = {**SETS, "psd": tw.sets.BoundedPSD(3)}[name]
-    moved, rng = K.to(zeros()), np.random.default_rng(9)
-    ours, reference = ActiveSet.start(moved), ActiveSet.start(K)
-    for budget in (3, 1, 0, 4, 1, 2):
-        y = K.center + 2.0 * K.radius * K.tangent(rng.standard_normal(K.shape))
-        start = ours.atoms, ours.weights, ours.x, ours.warm
-        found = search.search_any(moved, start, there(y), 1e-4, budget)
-        begin = reference.atoms, reference.weights, reference.x, reference.warm
-        naive = search.search_any(K, begin, y, 1e-4, budget)
-        assert found.calls == naive.calls <= budget
-        if name != "ball":  # there rounding decides which of two vertices are one
-            np.testing.assert_allclose(found.weights, naive.weights, atol=1e-9)
-        np.testing.assert_allclose(found.x.numpy(), naive.x, atol=1e-9)
-        np.testing.assert_allclose(found.y.numpy(), naive.y, atol=1e-9)
-        assert found.distance2 == pytest.approx(naive.distance2, abs=1e-9)
-        ours = ActiveSet(found.atoms, found.weights, found.x, found.warm)
-        reference = ActiveSet(naive.atoms, naive.weights, naive.x, naive.warm)
 
 
 @given(seed=st.integers(0, 2**32), n=st.integers(1, 40))

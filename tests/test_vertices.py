@@ -12,7 +12,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tidewolf.core import vertices as core
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.vertices import Compound, Dense, Sparse
-from tidewolf.testing.sets import lengths
 
 SHAPE = (2, 3)
 seeds = st.integers(0, 2**32)
@@ -57,42 +56,6 @@ def table_of(vertices):
     for row, vertex in enumerate(vertices):
         table = table.append(vertex, row)
     return table
-
-
-@pytest.mark.parametrize("make", KINDS)
-@given(seed=seeds, step=st.floats(0.0, 1.0))
-def test_a_vertex_is_its_dense_point(make, seed, step):
-    rng = np.random.default_rng(seed)
-    vertex, d = make(rng), rng.standard_normal(SHAPE)
-    point = np.asarray(vertex.dense(np.zeros(SHAPE)))
-    asked = _like(d, reference_of(vertex))
-    assert vertex.inner(asked) == pytest.approx(np.vdot(point, d), abs=1e-12)
-    x = rng.standard_normal(SHAPE)
-    distance2 = vertex.distance2(_like(x, reference_of(vertex)), float(np.vdot(x, x)))
-    assert distance2 == pytest.approx(np.vdot(x - point, x - point), abs=1e-11)
-    assert_allclose(
-        np.asarray(vertex.blend(asked, step)), (1 - step) * d + step * point, atol=1e-12
-    )
-    assert_array_equal(np.asarray(asked), d)
-
-
-@pytest.mark.parametrize("make", KINDS)
-@given(seed=seeds, count=st.integers(1, 40))
-def test_a_table_agrees_with_dense_arithmetic(make, seed, count):
-    rng = np.random.default_rng(seed)
-    vertices = [make(rng) for _ in range(count)]
-    table, points, reference = table_of(vertices), rows_of(vertices), reference_of(vertices[0])
-    first = int(rng.integers(1, count + 1))
-    weights, d = rng.standard_normal(first), rng.standard_normal(SHAPE)
-    assert len(table) == count
-    assert_allclose(
-        table.inner(_like(d, reference), first), points[:first] @ d.reshape(-1), atol=1e-12
-    )
-    combined = table.combine(weights, reference)
-    assert type(combined) is type(reference)
-    assert_allclose(np.asarray(combined).reshape(-1), weights @ points[:first], atol=1e-11)
-    assert_allclose(lengths(table.gram[:count, :count]), lengths(points @ points.T), atol=1e-10)
-    assert_array_equal(table.gram, table.gram.T)
 
 
 @pytest.mark.parametrize("make", KINDS)
