@@ -90,29 +90,6 @@ class Means(NamedTuple):
     guarantee: base.Bound
 
 
-class Printed(NamedTuple):
-    set: str
-    horizon: int
-    eps: float
-    moved: bool
-    calls: int
-    regret: float
-    violation: float
-    guarantee: base.Bound
-
-
-class Played(NamedTuple):
-    """A run on one of the paper's examples; loss and violation are means per round."""
-
-    example: str
-    learner: str
-    rounds: int
-    loss: float
-    violation: float
-    regret: float
-    calls: int
-
-
 class Study(NamedTuple):
     """All that is measured; what a set does not allow is in `skipped`, with the reason.
 
@@ -128,8 +105,10 @@ class Study(NamedTuple):
     means: tuple[Means, ...]
     moves_from: int
     holds_from: int
-    printed: tuple[Printed, ...]
-    examples: tuple[Played, ...]
+    # with the printed constants
+    printed: tuple[Run, ...]
+    # on the paper's examples, by name
+    examples: tuple[tuple[str, Run], ...]
     skipped: dict[str, str]
 
 
@@ -186,7 +165,7 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
                 best = best_in_hindsight(K, problem.stream)
                 for name, learner in learners(K, T).items():
                     found = run(learner, problem.stream, comparator=best)
-                    own = _regret(found), float(found.violations.sum())
+                    own = totals_of(found)
                     totals[name][:, i, seed] = np.maximum(totals[name][:, i, seed], own)
                     calls[name][i, seed] = max(calls[name][i, seed], found.oracle_calls)
                     shares = np.cumsum(found.calls) / np.arange(1, T + 1)
@@ -202,8 +181,10 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
     )  # fmt: skip
 
 
-def _regret(found: Run) -> float:
-    return math.nan if found.regret is None else found.regret[1]
+def totals_of(found: Run) -> tuple[float, float]:
+    """The regret and the violation of a run."""
+    regret = math.nan if found.regret is None else found.regret[1]
+    return regret, float(found.violations.sum())
 
 
 def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
@@ -224,7 +205,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> Means:
         learner = BanditPrimalDual(K, horizon=T, seed=seed, **SLOPES, **sizes)
         guarantee = learner.guarantee()
         found = run(learner, stream, comparator=best)
-        totals.append((_regret(found), float(found.violations.sum())))
+        totals.append(totals_of(found))
     assert guarantee is not None
     half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
     mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
@@ -232,26 +213,20 @@ def _means(K: ConvexSet, T: int, seeds: int) -> Means:
     return Means(T, seeds, pairs[0], pairs[1], guarantee)
 
 
-def _printed(K: ConvexSet, T: int) -> Printed:
+def _printed(K: ConvexSet, T: int) -> Run:
     """Algorithm 4 with the constants of Theorem 4.1, from the center."""
     learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
-    found = run(learner, _stream(K, T, 0, "moving").stream)
-    return Printed(
-        *(repr(K), T, paper.theorem_eps(T, K.radius), bool(found.churn.any()), found.oracle_calls),
-        *(_regret(found), float(found.violations.sum()), learner.guarantee()),
-    )
+    return run(learner, _stream(K, T, 0, "moving").stream)
 
 
-def _examples() -> tuple[Played, ...]:
+def _examples() -> tuple[tuple[str, Run], ...]:
     found = []
     for name, problem in {
         "I: flows with capacities": routing(500),
         "II: semidefinite matrices": sdp(200),
     }.items():
-        K, T = problem.K, len(problem)
-        best = best_in_hindsight(K, problem.stream)
+        best = best_in_hindsight(problem.K, problem.stream)
         for kind in (DriftPlusPenalty, PrimalDual, BanditPrimalDual, LyapunovDescent):
-            one = run(kind(K, horizon=T), problem.stream, comparator=best)
-            means = float(one.losses.mean()), float(one.violations.mean())
-            found.append(Played(name, kind.__name__, T, *means, _regret(one), one.oracle_calls))
+            learner = kind(problem.K, horizon=len(problem))
+            found.append((name, run(learner, problem.stream, comparator=best)))
     return tuple(found)

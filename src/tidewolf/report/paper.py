@@ -16,7 +16,9 @@ import numpy as np
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import bound_text, number, number_or_none
 from tidewolf.evaluation.rates import CONFIDENCE
+from tidewolf.experiments.paper import totals_of
 from tidewolf.learners import bandit_primal_dual, drift_plus_penalty, primal_dual
+from tidewolf.methods.paper import theorem_eps
 from tidewolf.problems.adversarial import COMMON
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
 from tidewolf.report import charts, rendering
@@ -182,14 +184,15 @@ def tables(study: Study) -> dict[str, rendering.Table]:
         bandit.append([f"{each.horizon:,}", f"{each.seeds}", *beside])
     printed = []
     for run in study.printed:
-        known = (run.set, f"{run.horizon:,}", number(run.eps), "yes" if run.moved else "no")
-        totals = _beside((run.regret, run.violation), run.guarantee[:2])
-        printed.append([*known, f"{run.calls:,}", *totals])
+        K, moved = run.learner.K, "yes" if run.churn.any() else "no"
+        known = (repr(K), f"{run.rounds:,}", number(theorem_eps(run.rounds, K.radius)), moved)
+        totals = _beside(totals_of(run), run.learner.guarantee()[:2])
+        printed.append([*known, f"{run.oracle_calls:,}", *totals])
     examples = []
-    for one in study.examples:
-        numbers = map(number, (one.loss, one.regret, one.violation))
-        name = f"{one.learner}, example {one.example}"
-        examples.append([name, f"{one.rounds:,}", *numbers, f"{one.calls:,}"])
+    for example, run in study.examples:
+        means = float(run.losses.mean()), totals_of(run)[0], float(run.violations.mean())
+        name = f"{type(run.learner).__name__}, example {example}"
+        examples.append([name, f"{run.rounds:,}", *map(number, means), f"{run.oracle_calls:,}"])
     every: dict[str, tuple[str, Sequence[str], list[list[str]]]] = {
         "calls": ("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
         "intervals": (
