@@ -442,10 +442,14 @@ def paths_of(
     K, network = reader.K, reader.network
     routes = routes_of(K, network, x, None if demands is None else np.array(demands))
     several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
-    keys = ("path", *(["commodity"] if several else []), "share", "volume")
     if routes is None:
         return None
-    return [{key: getattr(route, key) for key in keys} for route in routes]
+    return [
+        {"path": one.name}
+        | ({"commodity": one.commodity} if several else {})
+        | {"share": one.share, "volume": one.volume}
+        for one in routes
+    ]
 
 
 def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
