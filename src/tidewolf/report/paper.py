@@ -190,9 +190,9 @@ def tables(study: Study) -> dict[str, rendering.Table]:
         printed.append([*known, f"{run.oracle_calls:,}", *totals])
     examples = []
     for example, run in study.examples:
-        means = float(run.losses.mean()), totals_of(run)[0], float(run.violations.mean())
+        shown = float(run.losses.mean()), totals_of(run)[0], float(run.violations.mean())
         name = f"{type(run.learner).__name__}, example {example}"
-        examples.append([name, f"{run.rounds:,}", *map(number, means), f"{run.oracle_calls:,}"])
+        examples.append([name, f"{run.rounds:,}", *map(number, shown), f"{run.oracle_calls:,}"])
     every: dict[str, tuple[str, Sequence[str], list[list[str]]]] = {
         "calls": ("Calls", ("", *horizons, "worst prefix, calls per round"), calls),
         "intervals": (
