@@ -366,21 +366,19 @@ def paper_command(
       tidewolf paper --fast
       tidewolf paper --set mine.py:K --out out/mine
     """
-    from tidewolf.experiments.paper import FAST, FULL, USUAL, study
-    from tidewolf.report import paper
-    from tidewolf.report.rendering import require_extras
+    from tidewolf.report import paper, rendering
     from tidewolf.sets import ConvexSet
 
     if fast and full:
         raise InvalidInput("Choose one of --fast and --full.", setting="fast")
-    require_extras()
+    rendering.require_extras()
     K = None if set_name is None else _member(set_name)
     if K is not None and not isinstance(K, ConvexSet):
         raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")
     out.mkdir(parents=True, exist_ok=True)
     with screen.checking(not quiet, "paper") as moved:
-        size = FAST if fast else FULL if full else USUAL
-        found = study(K, size, lambda part, done, of: moved(f"{part}: {done}", of))
+        size = paper.FAST if fast else paper.FULL if full else paper.USUAL
+        found = paper.study(K, size, lambda part, done, of: moved(f"{part}: {done}", of))
     checkpoint.write(out / "index.html", paper.page(found, date=datetime.now(UTC)).encode())
     if not quiet:
         for line in textwrap.wrap(paper.verdict(found), 80):
