@@ -17,10 +17,20 @@ from tidewolf import report
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.methods.capabilities import Expert
 from tidewolf.report import charts
-from tidewolf.report.charts import Chart, Clock, Curve, PlotLine, ShownRun, figure, picture, saved
+from tidewolf.report.charts import (
+    HUES,
+    Chart,
+    Clock,
+    Curve,
+    PlotLine,
+    RunStyle,
+    ShownRun,
+    figure,
+    picture,
+    saved,
+)
 from tidewolf.report.comparison import frontier_chart
 from tidewolf.report.page import PARTS, trust_of
-from tidewolf.report.rendering import HUES, RunStyle
 
 seeds = st.integers(0, 2**16)
 

@@ -25,9 +25,8 @@ from tidewolf.evaluation.tracking import Membership
 from tidewolf.functions import Affine, Linear
 from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.problems import routing
-from tidewolf.report import rendering
-from tidewolf.report.charts import Clock, clock_of, picture, saved
-from tidewolf.report.rendering import run_styles
+from tidewolf.report import charts
+from tidewolf.report.charts import Clock, clock_of, picture, run_styles, saved
 from tidewolf.sets import Simplex
 
 sections, DATE = import_module("tidewolf.report.page"), datetime(2026, 1, 2, tzinfo=UTC)
@@ -259,7 +258,7 @@ def test_runs_and_comparisons_show_themselves_in_notebooks(runs, monkeypatch):
     assert html.count("<figure") == 1
     assert "a &amp; b" in html
     assert [axes.get_title() for axes in found.plot().axes] == ["a & b"]
-    monkeypatch.setattr(rendering, "installed", lambda name: False)
+    monkeypatch.setattr(charts, "installed", lambda name: False)
     assert found._repr_html_().startswith("<pre>")
 
 

@@ -19,10 +19,9 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.files import read_graph
 from tidewolf.networks.network import routes_of
 from tidewolf.report import network, page
-from tidewolf.report.charts import Clock, figure
+from tidewolf.report.charts import Clock, RunStyle, figure
 from tidewolf.report.network import networks_of, node_places
 from tidewolf.report.page import limits_context, shown_runs
-from tidewolf.report.rendering import RunStyle
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 FLOWS = [*FlowPolytope.examples(), *MultiFlow.examples(), *CapacitatedFlow.examples()]

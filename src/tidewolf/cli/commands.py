@@ -366,12 +366,12 @@ def paper_command(
       tidewolf paper --fast
       tidewolf paper --set mine.py:K --out out/mine
     """
-    from tidewolf.report import paper, rendering
+    from tidewolf.report import charts, paper
     from tidewolf.sets import ConvexSet
 
     if fast and full:
         raise InvalidInput("Choose one of --fast and --full.", setting="fast")
-    rendering.require_extras()
+    charts.require_extras()
     K = None if set_name is None else _member(set_name)
     if K is not None and not isinstance(K, ConvexSet):
         raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")

@@ -25,8 +25,7 @@ from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.functions.loads import share
 from tidewolf.report import charts
-from tidewolf.report.charts import LEVELS, Chart, Clock, ShownRun
-from tidewolf.report.rendering import RunStyle, Table, table
+from tidewolf.report.charts import LEVELS, Chart, Clock, RunStyle, ShownRun, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run

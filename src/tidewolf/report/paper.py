@@ -39,7 +39,7 @@ from tidewolf.methods.paper import first_moving_horizon, theorem_eps
 from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
-from tidewolf.report import charts, rendering
+from tidewolf.report import charts
 from tidewolf.sets import ConvexSet, L2Ball, Simplex
 
 # Called with a part, and how many of how many are done.
@@ -259,7 +259,7 @@ ALGORITHMS: dict[str, Callable[..., Any]] = {
 
 
 def page(study: Study, *, date: datetime) -> str:
-    rendering.require_extras()
+    charts.require_extras()
     first, *_, last = study.size.horizons
     context = {
         "title": "Garber & Kretzu (2024), reproduced",
@@ -278,9 +278,9 @@ def page(study: Study, *, date: datetime) -> str:
         "moves_from": f"{study.moves_from:,}",
         "holds_from": f"{study.holds_from:,}",
         "skipped": [f"{what}: {why}" for what, why in study.skipped.items()],
-        "written": rendering.written(date),
+        "written": charts.written(date),
     }
-    return rendering.document("paper", context)
+    return charts.document("paper", context)
 
 
 def verdict(study: Study) -> str:
@@ -305,7 +305,7 @@ def verdict(study: Study) -> str:
 
 
 def growth_charts(study: Study) -> list[charts.Chart]:
-    styles = [rendering.RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
+    styles = [charts.RunStyle(each.learner, hue) for hue, each in enumerate(study.growths)]
     return [
         charts.Chart(
             name=f"paper-{name}",
@@ -313,7 +313,7 @@ def growth_charts(study: Study) -> list[charts.Chart]:
             about="The worst of four hostile streams; a dot per seed, lines through the means. "
             "Lower is better; both axes are logarithmic.",
             draw=partial(_draw_growth, study=study, name=name, theory=theory),
-            legend=[*styles, rendering.RunStyle(f"slope {theory:g}", 7, (2, 2))],
+            legend=[*styles, charts.RunStyle(f"slope {theory:g}", 7, (2, 2))],
         )
         for name, theory in THEORY.items()
     ]
@@ -348,16 +348,16 @@ def _draw_growth(
     return charts.dots_at(axes, dots)
 
 
-def growth_table(study: Study) -> rendering.Table:
+def growth_table(study: Study) -> charts.Table:
     rows = []
     for hue, each in enumerate(study.growths):
-        label = rendering.Cell(each.learner, (), rendering.RunStyle(each.learner, hue))
+        label = charts.Cell(each.learner, (), charts.RunStyle(each.learner, hue))
         for name in THEORY:
             exponent, ends, theory, _ = each.growth(name)
             between = "" if ends is None else f"{ends[0]:.2f} to {ends[1]:.2f}"
             fitted, stated = (number_or_none(x, ".3g") for x in (exponent, theory))
-            rows.append([label, *map(rendering.Cell, (name, fitted, between, stated))])
-    return rendering.table(
+            rows.append([label, *map(charts.Cell, (name, fitted, between, stated))])
+    return charts.table(
         "Growth", ("", "total", "exponent", f"{100 * CONFIDENCE:.0f} % interval", "theorem"), rows
     )
 
@@ -382,7 +382,7 @@ def remark(measured: Measured, name: str) -> str:
 # --- calls, intervals, bandit, constants, examples ------------------------------------------------
 
 
-def tables(study: Study) -> dict[str, rendering.Table]:
+def tables(study: Study) -> dict[str, charts.Table]:
     """The other tables, by their names in the template."""
     horizons = [f"T = {T:,}" for T in study.size.horizons]
     bounded = ("regret", "guarantee", "violation", "guarantee")
@@ -423,7 +423,7 @@ def tables(study: Study) -> dict[str, rendering.Table]:
         "printed": ("Constants", ("set", "T", "eps", "moves", "oracle calls", *bounded), printed),
         "examples": ("Examples", played, examples),
     }
-    return {name: rendering.table(*each) for name, each in every.items()}
+    return {name: charts.table(*each) for name, each in every.items()}
 
 
 def _beside(
