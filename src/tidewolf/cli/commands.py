@@ -82,12 +82,11 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import load
-    from tidewolf.experiments.building import RoundReader
+    from tidewolf.experiments import building, load
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    reader, out = RoundReader(load(experiment)), _Screen(as_json)
+    reader, out = building.RoundReader(load(experiment)), _Screen(as_json)
     try:
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
             with suppress(Stopped):
@@ -121,8 +120,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
 
 
 def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
-    from tidewolf.live import parse
-    from tidewolf.live.runner import LONGEST
+    from tidewolf.live import LONGEST, parse
 
     if sys.stdin is None:  # it was closed before the command began
         return
@@ -146,8 +144,7 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
 
 
 def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
-    from tidewolf.experiments import Tables
-    from tidewolf.experiments.building import TABLES
+    from tidewolf.experiments import Tables, building
     from tidewolf.live import Follower
 
     experiment = runner.reader.experiment
@@ -155,7 +152,7 @@ def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: St
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
         raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
-    paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
+    paths = {name: path for name in building.TABLES if (path := getattr(stream, name)) is not None}
     paths |= {f"spend {budget.name}": path for budget, path in experiment.budgets}
     follower = Follower(paths, experiment.files, stream.gaps)
     while not stop():
