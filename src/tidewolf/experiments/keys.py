@@ -43,7 +43,7 @@ from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, im
 from tidewolf.core.errors import InvalidInput, NewerFormat, TidewolfError, WrongType
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat
-from tidewolf.networks import Network, tunnels
+from tidewolf.networks.network import LinkRows, Network
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import Commodities, Links, Node, Supplies
 
@@ -297,7 +297,7 @@ def names_file(known: Keys, name: str) -> bool:
     check = known[name].check if name in known else None
     if isinstance(check, settings.Numbers):
         return "graph" not in known
-    return isinstance(check, Links | tunnels.LinkRows | Commodities | Supplies | NodesFile)
+    return isinstance(check, Links | LinkRows | Commodities | Supplies | NodesFile)
 
 
 def with_defaults(choice: Choice, known: Keys) -> Choice:

@@ -36,8 +36,7 @@ from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
 from tidewolf.functions import linear
-from tidewolf.networks.network import Network, is_pairs
-from tidewolf.networks.tunnels import PathRows, Tunnel
+from tidewolf.networks.network import Network, PathRows, Tunnel, is_pairs
 from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import commodities_of
 
