@@ -21,7 +21,7 @@ from interpreter import python
 from tidewolf import files, live
 from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
 from tidewolf.experiments import Tables, building, load, models
-from tidewolf.experiments.keys import Place, set_kinds
+from tidewolf.experiments.experiment import Place, set_kinds
 from tidewolf.live import follows_clock, given_demands, paths_of
 from tidewolf.service.models import DEEPEST, Description
 

@@ -302,7 +302,7 @@ def requested_experiment(
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
     from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.keys import learner_keys
+    from tidewolf.experiments.experiment import learner_keys
 
     found = load(name) if is_file(name) else Experiment.builtin(name)
     found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
@@ -592,7 +592,7 @@ def list_command(
       tidewolf list | grep Simplex
     """
     from tidewolf import baselines, functions, learners, problems, sets
-    from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
+    from tidewolf.experiments.experiment import kind_keys, learner_keys, problem_keys
     from tidewolf.networks import Network
 
     every: dict[str, dict[str, Any]] = {

@@ -144,7 +144,7 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
 
 
 def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
-    from tidewolf.experiments import Tables, building
+    from tidewolf.experiments.experiment import TABLES, Tables
     from tidewolf.live import Follower
 
     experiment = runner.reader.experiment
@@ -152,7 +152,7 @@ def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: St
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
         raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
-    paths = {name: path for name in building.TABLES if (path := getattr(stream, name)) is not None}
+    paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
     paths |= {f"spend {budget.name}": path for budget, path in experiment.budgets}
     follower = Follower(paths, experiment.files, stream.gaps)
     while not stop():

@@ -397,7 +397,7 @@ def show_listing(title: str, listing: Mapping[str, str]) -> None:
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    from tidewolf.experiments.keys import words_of
+    from tidewolf.experiments.experiment import words_of
 
     console = Console(highlight=False)
     _print(name, style="bold")

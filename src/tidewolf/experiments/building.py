@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -43,8 +43,8 @@ from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
-from tidewolf.experiments import keys
-from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named, located
+from tidewolf.experiments import experiment as described
+from tidewolf.experiments.experiment import TABLES, Choice, Keys, Place, kind_keys, located
 from tidewolf.experts import Season
 from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
@@ -57,11 +57,7 @@ from tidewolf.networks.network_files import COST, LinkColumns, NetworkFiles, in_
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
-if TYPE_CHECKING:
-    from tidewolf.experiments.experiment import Experiment, Tables
-
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
-TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
 _BESIDE_VALUES = ("columns", "times")
@@ -135,7 +131,7 @@ def build(
 
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
-    kind = kind_named(choice.name)
+    kind = described.kind_named(choice.name)
     if "graph" in kind_keys(kind):
         return coordinates_of(choice, None, place).K
     return build(constructor_of(kind), choice.given, kind_keys(kind), place, read)
@@ -167,8 +163,8 @@ def make_learner(
     """The learner for a set, with these defaults for settings that it has; if flow at the center
     of a network moves in circles, one that begins on shortest paths, unless it says where.
     """
-    known, given = keys.learner_keys(entrant.name), {**defaults, **entrant.given}
-    make = partial(keys.learner_named(entrant.name), K)
+    known, given = described.learner_keys(entrant.name), {**defaults, **entrant.given}
+    make = partial(described.learner_named(entrant.name), K)
     if network is not None and network.start is not None and "start" in known.keys() - given.keys():
         make = partial(make, start=network.start)
     given = {name: value for name, value in given.items() if name in known}
@@ -183,9 +179,9 @@ def coordinates_of(
     choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
     """The set of a description and what its coordinates are called."""
-    kind = kind_named(choice.name)
+    kind = described.kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
-    if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
+    if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
         columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
         if isinstance(path := given.get("commodities"), str):
@@ -197,7 +193,7 @@ def coordinates_of(
                 of_network["tunnels"] = network_files.read_tunnels(path, place.format)
             else:
                 of_network["tunnels"] = [network_files.TunnelRow(*row) for row in tunnels]
-            for key in given.keys() & keys.CHOOSES_PATHS:
+            for key in given.keys() & described.CHOOSES_PATHS:
                 where = place.within(key).words()
                 raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
         with located(place, known):
@@ -206,7 +202,7 @@ def coordinates_of(
         where = place._replace(path=("stream", "objective")).words()
         raise InvalidInput(f"{where}{objective} needs a network, a [set] with a graph and ends.")
     if "graph" in known:
-        columns, of_set = _graph(given, known, place), keys.keys_of(make)
+        columns, of_set = _graph(given, known, place), described.keys_of(make)
         with located(place, known):
             values = {
                 known[key].name: _value_on_links(known[key], value, columns, place.within(key))
@@ -228,7 +224,7 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
     }
     if isinstance(given["graph"], str):
         path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if keys.carries_flow(known) else True
+        directed = given.get("directed") if described.carries_flow(known) else True
         how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
         graph = read_graph(path, directed=directed, format=place.format, **how)
         if "nodes" in given:
@@ -366,7 +362,7 @@ Coordinates: TypeAlias = NetworkFiles | Entries
 # --- problems -------------------------------------------------------------------------------------
 
 
-def build_problem(experiment: Experiment, seed: int) -> Problem:
+def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -375,12 +371,14 @@ def build_problem(experiment: Experiment, seed: int) -> Problem:
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
     make = _problems.named(stream.name)
-    with located(experiment.place("stream"), keys.problem_keys(stream.name)):
+    with located(experiment.place("stream"), described.problem_keys(stream.name)):
         found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
-def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
+def _from_tables(
+    experiment: described.Experiment, tables: described.Tables, choice: Choice
+) -> Problem:
     """Tables of losses and limits, and of what is known before rounds (context and advice)."""
     place, gaps = experiment.place("stream"), tables.gaps
     given = {name: getattr(tables, name) for name in (*TABLES, "context")}
@@ -441,7 +439,7 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         )
 
 
-def _title(at: Coordinates, kind: str, tables: Tables) -> str:
+def _title(at: Coordinates, kind: str, tables: described.Tables) -> str:
     if isinstance(at, NetworkFiles):
         return at.title
     over = "" if at.links is None else f" over the links of {at.links.name}"
@@ -453,7 +451,7 @@ def functions_of(
     at: Coordinates,
     read: Mapping[str, Table],
     paths: Mapping[str, Path],
-    tables: Tables,
+    tables: described.Tables,
     place: Place,
 ) -> tuple[Batch, Any, NDArray | None]:
     """The losses and limits of tables of equal length, or of the functions that are named; and
@@ -515,7 +513,9 @@ def _info(
     return found | ({"advice": advice} if advice else {})
 
 
-def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
+def _rounds(
+    experiment: described.Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]
+) -> int:
     length, first = len(losses), paths.get("costs", "[stream.losses]")
     if len(limits) != length:
         others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
@@ -536,7 +536,7 @@ class RoundReader:
     tables themselves need no rows, nor be there.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: described.Experiment) -> None:
         stream, choice = experiment.stream, experiment.hard_set
         if (
             isinstance(stream, Choice)
@@ -716,7 +716,7 @@ def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(name(i) for i in range(math.prod(K.shape)))
 
 
-def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
+def _columns(experiment: described.Experiment, stream: described.Tables) -> tuple[str, ...] | None:
     path = stream.costs
     if path is None or not path.is_file():
         return None

@@ -77,8 +77,8 @@ from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
-from tidewolf.experiments import jobs, keys
-from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments import jobs
+from tidewolf.experiments.experiment import Choice, Experiment, read
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.functions import Capacity, LoadLimit
@@ -241,7 +241,7 @@ class RunFolder:
             jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
-        return cls(path, keys.read(f"\n{text}", file))
+        return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder while a run is played and its files are written. Each method takes the
@@ -838,7 +838,7 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     ]
 
 
-def _timed(experiment: Experiment, entrant: keys.Choice, problem: Problem) -> dict[str, Any]:
+def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> dict[str, Any]:
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()
     loaded = 0, 0.0

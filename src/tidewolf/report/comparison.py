@@ -219,7 +219,7 @@ def _knob_chart(group: SweepGroup, knob: str, styles: dict[str, RunStyle]) -> Ch
 
 
 def _curve(label: str, hue: int, knob: str, lines: list[SweepLine]) -> Curve:
-    from tidewolf.experiments.keys import learner_keys
+    from tidewolf.experiments.experiment import learner_keys
 
     lines = sorted(lines, key=lambda line: line.settings[knob])
     key, values = learner_keys(lines[0].learner).get(knob), [one.settings[knob] for one in lines]
