@@ -4,13 +4,12 @@ measures it.
 
 from benchmarks.measuring import ROOT
 from benchmarks.pages import Table
-from tidewolf.experiments.paper import study
 from tidewolf.report import charts, paper
 
 
 def table() -> Table:
     """Exponents beside the theorems'."""
-    found = study()
+    found = paper.study()
     for chart in paper.growth_charts(found):
         file = ROOT / "docs" / "images" / f"{chart.name}.svg"
         file.write_bytes(charts.saved(charts.picture([chart]), "svg"))

@@ -21,8 +21,8 @@ from interpreter import python
 from tidewolf import files, live
 from tidewolf.core.errors import InvalidInput, NotAMember, TidewolfError
 from tidewolf.experiments import Tables, building, load, models
-from tidewolf.experiments.keys import Place, set_kinds
-from tidewolf.live.runner import follows_clock, given_demands, paths_of
+from tidewolf.experiments.experiment import Place, set_kinds
+from tidewolf.live import follows_clock, given_demands, paths_of
 from tidewolf.service.models import DEEPEST, Description
 
 SIMPLEX = {"kind": "Simplex", "n": 3}
@@ -264,7 +264,7 @@ def rows_for(reader):
 
 def by_tables(reader, row):
     """The functions of tables of one row, as experiments read them."""
-    coordinates, network, tables = reader._coordinates, reader.network, {}
+    network, tables = reader.network, {}
     for name, value in row.items():
         order = reader.names if network is None else map(str, range(len(network.links)))
         if name == "budgets":
@@ -274,10 +274,8 @@ def by_tables(reader, row):
         pairs = value if isinstance(value, dict) else dict(zip(order, value, strict=True))
         values = np.array([[float(number) for number in pairs.values()]])
         tables[name] = files.Table(None, tuple(pairs), values, ("the row",))
-    if network is None:
-        coordinates.names, coordinates.first = reader.names, pathlib.Path("names")
     paths = {name: pathlib.Path(name) for name in tables}
-    return coordinates.functions(tables, paths, Tables(), Place(None))
+    return building.functions_of(reader._at, tables, paths, Tables(), Place(None))[:2]
 
 
 @pytest.mark.parametrize("body", READERS.values(), ids=READERS)

@@ -24,7 +24,15 @@ from tidewolf import baselines, cli, functions, learners, problems, sets
 from tidewolf.core import errors, jit, sparse
 from tidewolf.core.settings import settings_of
 from tidewolf.experiments import Choice, Experiment, building, jobs, load, models, templates
-from tidewolf.experiments.keys import Place, function_kinds, kind_keys, parse, set_kinds, to_toml
+from tidewolf.experiments.experiment import (
+    TABLES,
+    Place,
+    function_kinds,
+    kind_keys,
+    parse,
+    set_kinds,
+    to_toml,
+)
 
 LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
@@ -355,7 +363,7 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
         re.findall(r"^(?:# )?\[+(\w+)\]+$", text, re.MULTILINE)
     )
     network, files = kind_keys(tw.networks.Network), settings_of(tw.problems.FileFormat)
-    known = {*(models.File.model_fields.keys() - {"left_out"}), *building.TABLES, *network}
+    known = {*(models.File.model_fields.keys() - {"left_out"}), *TABLES, *network}
     known |= {*models.Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     known.add("objective")
     settings = {"calls_per_round", "season", "experts", "target_violation"}

@@ -18,12 +18,11 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf import live as live_runner
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.building import RoundReader
-from tidewolf.live import Follower, LiveRunner, live_learner, parse
-from tidewolf.live import runner as live_runner
-from tidewolf.live.runner import expected, time_of
+from tidewolf.live import Follower, LiveRunner, expected, live_learner, parse, time_of
 
 LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),

@@ -5,9 +5,8 @@ import pytest
 
 import tidewolf as tw
 from tidewolf.cli.app import invoke
-from tidewolf.experiments import paper as experiments
-from tidewolf.experiments.paper import Size, study
 from tidewolf.report import paper as report
+from tidewolf.report.paper import Size, study
 
 SMALL = Size((64, 128), 2, 128, (128,), 3)
 
@@ -44,8 +43,8 @@ def test_intervals_stay_below_their_bounds(found):
 
 def test_printed_constants_do_not_move_below_the_horizon_named(found):
     [printed] = found.printed
-    assert printed.horizon < found.moves_from
-    assert (printed.moved, printed.calls) == (False, 0)
+    assert printed.rounds < found.moves_from
+    assert (printed.churn.any(), printed.oracle_calls) == (False, 0)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +62,7 @@ def test_remarks_say_on_which_side_of_the_theorem_an_exponent_lies(found, expone
 
 
 def test_the_page_has_every_algorithm_with_its_code(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr(experiments, "FAST", SMALL)
+    monkeypatch.setattr(report, "FAST", SMALL)
     (tmp_path / "mine.py").write_text("import tidewolf as tw\nK = tw.sets.Simplex(3)\n")
     assert (
         invoke(["paper", "--fast", "--set", f"{tmp_path}/mine.py:K", "--out", str(tmp_path)]) == 0

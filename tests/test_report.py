@@ -36,22 +36,24 @@ from tidewolf.learners import LyapunovDescent, PrimalDual
 from tidewolf.methods.capabilities import Expert
 from tidewolf.networks.network import routes_of
 from tidewolf.problems import routing
-from tidewolf.report import charts, network, rendering
+from tidewolf.report import charts, network
 from tidewolf.report.charts import (
+    HUES,
     Chart,
     Clock,
     Curve,
     PlotLine,
+    RunStyle,
     ShownRun,
     clock_of,
     figure,
     picture,
+    run_styles,
     saved,
 )
 from tidewolf.report.comparison import frontier_chart
 from tidewolf.report.network import networks_of, node_places
 from tidewolf.report.page import PARTS, limits_context, shown_runs, trust_of
-from tidewolf.report.rendering import HUES, RunStyle, run_styles
 from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow, Simplex
 
 sections, DATE = import_module("tidewolf.report.page"), datetime(2026, 1, 2, tzinfo=UTC)
@@ -283,7 +285,7 @@ def test_runs_and_comparisons_show_themselves_in_notebooks(runs, monkeypatch):
     assert html.count("<figure") == 1
     assert "a &amp; b" in html
     assert [axes.get_title() for axes in found.plot().axes] == ["a & b"]
-    monkeypatch.setattr(rendering, "installed", lambda name: False)
+    monkeypatch.setattr(charts, "installed", lambda name: False)
     assert found._repr_html_().startswith("<pre>")
 
 

@@ -131,7 +131,7 @@ def run_command(
     from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import compiling_beside, locked
-    from tidewolf.experiments.keys import to_toml
+    from tidewolf.experiments.experiment import to_toml
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
@@ -307,7 +307,7 @@ def requested_experiment(
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
     from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.keys import learner_keys
+    from tidewolf.experiments.experiment import learner_keys
 
     found = load(name) if is_file(name) else Experiment.builtin(name)
     found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
@@ -609,7 +609,7 @@ def list_command(
       tidewolf list | grep Simplex
     """
     from tidewolf import baselines, functions, learners, problems, sets
-    from tidewolf.experiments.keys import kind_keys, learner_keys, problem_keys
+    from tidewolf.experiments.experiment import kind_keys, learner_keys, problem_keys
     from tidewolf.networks import Network
 
     every: dict[str, dict[str, Any]] = {

@@ -82,12 +82,11 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import load
-    from tidewolf.experiments.building import RoundReader
+    from tidewolf.experiments import building, load
 
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    reader, out = RoundReader(load(experiment)), _Screen(as_json)
+    reader, out = building.RoundReader(load(experiment)), _Screen(as_json)
     try:
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
             with suppress(Stopped):
@@ -121,8 +120,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
 
 
 def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
-    from tidewolf.live import parse
-    from tidewolf.live.runner import LONGEST
+    from tidewolf.live import LONGEST, parse
 
     if sys.stdin is None:  # it was closed before the command began
         return
@@ -146,8 +144,7 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
 
 
 def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
-    from tidewolf.experiments import Tables
-    from tidewolf.experiments.building import TABLES
+    from tidewolf.experiments.experiment import TABLES, Tables
     from tidewolf.live import Follower
 
     experiment = runner.reader.experiment
@@ -366,21 +363,19 @@ def paper_command(
       tidewolf paper --fast
       tidewolf paper --set mine.py:K --out out/mine
     """
-    from tidewolf.experiments.paper import FAST, FULL, USUAL, study
-    from tidewolf.report import paper
-    from tidewolf.report.rendering import require_extras
+    from tidewolf.report import charts, paper
     from tidewolf.sets import ConvexSet
 
     if fast and full:
         raise InvalidInput("Choose one of --fast and --full.", setting="fast")
-    require_extras()
+    charts.require_extras()
     K = None if set_name is None else _member(set_name)
     if K is not None and not isinstance(K, ConvexSet):
         raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")
     out.mkdir(parents=True, exist_ok=True)
     with screen.checking(not quiet, "paper") as moved:
-        size = FAST if fast else FULL if full else USUAL
-        found = study(K, size, lambda part, done, of: moved(f"{part}: {done}", of))
+        size = paper.FAST if fast else paper.FULL if full else paper.USUAL
+        found = paper.study(K, size, lambda part, done, of: moved(f"{part}: {done}", of))
     checkpoint.write(out / "index.html", paper.page(found, date=datetime.now(UTC)).encode())
     if not quiet:
         for line in textwrap.wrap(paper.verdict(found), 80):

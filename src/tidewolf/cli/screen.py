@@ -25,8 +25,8 @@ from rich.text import Text
 from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
+from tidewolf.report.charts import learner_labels
 from tidewolf.report.page import learner_notes
-from tidewolf.report.rendering import learner_labels
 
 if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
@@ -397,7 +397,7 @@ def show_listing(title: str, listing: Mapping[str, str]) -> None:
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    from tidewolf.experiments.keys import words_of
+    from tidewolf.experiments.experiment import words_of
 
     console = Console(highlight=False)
     _print(name, style="bold")

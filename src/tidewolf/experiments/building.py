@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -43,8 +43,8 @@ from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NegativeCapacity
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
-from tidewolf.experiments import keys
-from tidewolf.experiments.keys import Choice, Keys, Place, kind_keys, kind_named, located
+from tidewolf.experiments import experiment as described
+from tidewolf.experiments.experiment import TABLES, Choice, Keys, Place, kind_keys, located
 from tidewolf.experts import Season
 from tidewolf.explanation import namer
 from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
@@ -53,15 +53,11 @@ from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
-from tidewolf.networks.network_files import COST, LinkColumns
+from tidewolf.networks.network_files import COST, LinkColumns, NetworkFiles, in_order_of
 from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
-if TYPE_CHECKING:
-    from tidewolf.experiments.experiment import Experiment, Tables
-
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
-TABLES = ("costs", "capacities", "weights", "budgets", "demands")
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
 _BESIDE_VALUES = ("columns", "times")
@@ -135,7 +131,7 @@ def build(
 
 
 def build_choice(choice: Choice, place: Place, read: Reader = read_values) -> Any:
-    kind = kind_named(choice.name)
+    kind = described.kind_named(choice.name)
     if "graph" in kind_keys(kind):
         return coordinates_of(choice, None, place).K
     return build(constructor_of(kind), choice.given, kind_keys(kind), place, read)
@@ -167,8 +163,8 @@ def make_learner(
     """The learner for a set, with these defaults for settings that it has; if flow at the center
     of a network moves in circles, one that begins on shortest paths, unless it says where.
     """
-    known, given = keys.learner_keys(entrant.name), {**defaults, **entrant.given}
-    make = partial(keys.learner_named(entrant.name), K)
+    known, given = described.learner_keys(entrant.name), {**defaults, **entrant.given}
+    make = partial(described.learner_named(entrant.name), K)
     if network is not None and network.start is not None and "start" in known.keys() - given.keys():
         make = partial(make, start=network.start)
     given = {name: value for name, value in given.items() if name in known}
@@ -182,9 +178,10 @@ def make_learner(
 def coordinates_of(
     choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
-    kind = kind_named(choice.name)
+    """The set of a description and what its coordinates are called."""
+    kind = described.kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
-    if choice.name in (keys.NETWORK, "FlowPolytope") and "graph" in given:
+    if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
         columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
         if isinstance(path := given.get("commodities"), str):
@@ -196,17 +193,16 @@ def coordinates_of(
                 of_network["tunnels"] = network_files.read_tunnels(path, place.format)
             else:
                 of_network["tunnels"] = [network_files.TunnelRow(*row) for row in tunnels]
-            for key in given.keys() & keys.CHOOSES_PATHS:
+            for key in given.keys() & described.CHOOSES_PATHS:
                 where = place.within(key).words()
                 raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
         with located(place, known):
-            files = network_files.of_graph(columns, **of_network)._replace(objective=objective)
-        return Coordinates(files.network.K, files, columns)
+            return network_files.of_graph(columns, **of_network)._replace(objective=objective)
     if objective != COST:
         where = place._replace(path=("stream", "objective")).words()
         raise InvalidInput(f"{where}{objective} needs a network, a [set] with a graph and ends.")
     if "graph" in known:
-        columns, of_set = _graph(given, known, place), keys.keys_of(make)
+        columns, of_set = _graph(given, known, place), described.keys_of(make)
         with located(place, known):
             values = {
                 known[key].name: _value_on_links(known[key], value, columns, place.within(key))
@@ -214,10 +210,10 @@ def coordinates_of(
                 if key in of_set
             }
             K = make(**values)
-        return Coordinates(K, links=columns if K.shape == (len(columns.graph.links),) else None)
+        return Entries(K, columns if K.shape == (len(columns.graph.links),) else None)
     if "n" in known and entries is not None:
         choice = Choice.of(choice.name, {"n": entries, **given})
-    return Coordinates(build_choice(choice, place))
+    return Entries(build_choice(choice, place))
 
 
 def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
@@ -228,7 +224,7 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
     }
     if isinstance(given["graph"], str):
         path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if keys.carries_flow(known) else True
+        directed = given.get("directed") if described.carries_flow(known) else True
         how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
         graph = read_graph(path, directed=directed, format=place.format, **how)
         if "nodes" in given:
@@ -293,60 +289,30 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
 
 
 @dataclass
-class Coordinates:
-    """The coordinates of points of a set, called as links are or as the columns of the first
-    table.
+class Entries:
+    """The coordinates of points of any other set, called as links are or as the columns of the
+    first table.
     """
 
     K: ConvexSet
-    files: network_files.NetworkFiles | None = None
-    # if they are links, or shares on links
+    # if entries are links
     links: LinkColumns | None = None
     names: tuple[str, ...] = ()
     # the table that named them
-    first: Path | None = None
-    # when rounds are, as the first table of functions by name with times says
-    times: NDArray | None = None
-
-    @property
-    def network(self) -> Network | None:
-        return None if self.files is None else self.files.network
+    first: object = None
+    # whether costs may lack names, which are NaN then
+    partly: bool = False
+    network: ClassVar[Network | None] = None
+    notes: ClassVar[tuple[str, ...]] = ()
 
     @property
     def labels(self) -> tuple[str, ...]:
-        if self.network is not None:
-            return self.network.names
         if self.links is not None:
             return self.links.labels
         return self.names if self.K.shape == (len(self.names),) else ()
 
-    def title(self, kind: str, tables: Tables) -> str:
-        if self.files is not None:
-            return self.files.title
-        over = "" if self.links is None else f" over the links of {self.links.name}"
-        losses = "costs" if tables.losses is None else f"{tables.losses.name} losses"
-        return f"A point of a {kind}{over} under {losses}."
-
-    def functions(
-        self, read: Mapping[str, Table], paths: Mapping[str, Path], tables: Tables, place: Place
-    ) -> tuple[Batch, Batch]:
-        """The losses and limits of tables of equal length, or of the functions that are named."""
-        numbers = {key: self.in_order(key, read[key], paths[key]) for key in read}
-        losses, limits = self.of_numbers(numbers)
-        if tables.losses is not None:
-            losses = build_choice(tables.losses, place.within("losses"), self.read)
-        if tables.constraints is not None:
-            limits.append(build_choice(tables.constraints, place.within("constraints"), self.read))
-        assert losses is not None
-        return losses, limits[0] if len(limits) == 1 else as_constraints(limits, losses)
-
     def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
-        """The losses and limits of finite numbers, rounds first, in the order of links and
-        commodities of a network, else of entries.
-        """
-        if self.files is not None and numbers:
-            losses, limit = self.files.of_numbers(numbers)
-            return losses, [] if isinstance(limit, Unlimited) else [limit]
+        """The loss and the limits of finite numbers, rounds first, in the order of entries."""
         limits, shape = list[Batch](), self.K.shape
         if "weights" in numbers:
             weights, budgets = numbers["weights"], numbers["budgets"]
@@ -356,54 +322,47 @@ class Coordinates:
         costs = numbers.get("costs")
         return None if costs is None else Linear._unchecked(C=costs.reshape(-1, *shape)), limits
 
-    def spent(self, rows: Floats, demands: Floats | None = None) -> Floats:
-        """What a unit of each entry of points spends, by what one of each link or entry does."""
-        if self.files is None:
-            return rows.reshape(-1, *self.K.shape)
-        return self.files.weighted(rows, demands)
+    def spent(self, rows: Floats, sent: Floats | None = None) -> Floats:
+        return rows.reshape(-1, *self.K.shape)
 
-    def in_order(self, name: str, table: Table, path: Path) -> Floats:
-        """The columns of a table in the order of links, commodities or entries."""
-        if self.files is not None:
-            return self.files.in_order_of(name, table, path)
-        if name == "budgets":
-            return network_files.one_column(table, path, name)
-        return np.ascontiguousarray(table.values[:, self.columns(table, path)])
+    def width(self, name: str) -> int:
+        return math.prod(self.K.shape)
 
-    def columns(self, table: Table, path: Path) -> Int64s:
+    def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
         if self.links is not None:
-            return self.links.places(table.columns, path)
-        size = int(np.prod(self.K.shape))
-        if self.first is None:
-            if (count := len(table.columns)) != size:
-                raise InvalidInput(f"{path}: expected {size} columns, received {count}.")
-            self.names, self.first = table.columns, path
-        return match_names(table.columns, self.names, f"{path}, beside {self.first}", "column")
+            return self.links.places(columns, source)
+        if not self.names:
+            if len(columns) != (size := self.width(name)):
+                raise InvalidInput(f"{source}: expected {size} columns, received {len(columns)}.")
+            self.names, self.first = tuple(columns), source
+        beside = "" if self.first is None else f", beside {self.first}"
+        needed = () if name == "costs" and self.partly and columns else None
+        return match_names(columns, self.names, f"{source}{beside}", "column", needed)
 
-    def points(self, table: Table, path: Path) -> Floats:
-        if self.network is None:
-            return self.in_order("", table, path).reshape(-1, *self.K.shape)
-        columns = match_names(table.columns, self.network.names, str(path))
-        return np.ascontiguousarray(table.values[:, columns])
+    def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
+        absent = math.nan if name == "costs" and self.partly else 0.0
+        return np.ascontiguousarray(np.where(places >= 0, values[:, places], absent))
 
-    def read(self, path: Path, place: Place) -> NDArray:
-        """The array in a table. Columns that are called as coordinates are get their order."""
-        table = read_numbers(path, place)
-        self.times = table.times if self.times is None else self.times
-        if self.network is not None:
-            named = not set(map(plain_name, table.columns)).isdisjoint(map(plain_name, self.labels))
-        elif self.links is not None:
-            named = self.links.names_any(table.columns)
-        else:
-            shared = self.first is None or bool(set(table.columns) & set(self.names))
-            named = shared and len(table.columns) == int(np.prod(self.K.shape))
-        return self.points(table, path) if named else table.values
+    def names_any(self, columns: Sequence[str]) -> bool:
+        if self.links is not None:
+            return self.links.names_any(columns)
+        shared = not self.names or bool(set(columns) & set(self.names))
+        return shared and len(columns) == self.width("")
+
+    def points(self, table: Table, source: object) -> Floats:
+        return in_order_of(self, "", table, source).reshape(-1, *self.K.shape)
+
+    def of_used_links(self, name: str, table: Table, source: object) -> Table:
+        return table
+
+
+Coordinates: TypeAlias = NetworkFiles | Entries
 
 
 # --- problems -------------------------------------------------------------------------------------
 
 
-def build_problem(experiment: Experiment, seed: int) -> Problem:
+def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -412,12 +371,14 @@ def build_problem(experiment: Experiment, seed: int) -> Problem:
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
     make = _problems.named(stream.name)
-    with located(experiment.place("stream"), keys.problem_keys(stream.name)):
+    with located(experiment.place("stream"), described.problem_keys(stream.name)):
         found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
-def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Problem:
+def _from_tables(
+    experiment: described.Experiment, tables: described.Tables, choice: Choice
+) -> Problem:
     """Tables of losses and limits, and of what is known before rounds (context and advice)."""
     place, gaps = experiment.place("stream"), tables.gaps
     given = {name: getattr(tables, name) for name in (*TABLES, "context")}
@@ -436,46 +397,84 @@ def _from_tables(experiment: Experiment, tables: Tables, choice: Choice) -> Prob
         for name, path in paths.items()
     }
     entries = len(read["costs"].columns) if "costs" in read else None
-    coordinates = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
-    if (files := coordinates.files) is not None:
-        read = {name: files.of_used_links(name, table, paths[name]) for name, table in read.items()}
+    at = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
+    read = {name: at.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
     require_seen(aligned)
     read = {name: aligned.tables[name] for name in read}
-    functions = {name: table for name, table in read.items() if name in TABLES}
-    losses, limits = coordinates.functions(functions, paths, tables, place)
+    numbers = {name: table for name, table in read.items() if name in TABLES}
+    losses, limits, times = functions_of(at, numbers, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
-    if files is None:
-        support.warn_of_negative_capacities(coordinates.K, limits[:rounds], set())
+    if at.network is None:
+        support.warn_of_negative_capacities(at.K, limits[:rounds], set())
     elif "capacities" in read:
         _warn_of_negative(read["capacities"], rounds)
     with located(place):
-        info = _info(coordinates, read, paths, len(losses), rounds)
+        info = _info(at, read, paths, times, len(losses), rounds)
         if aligned.seen is not None:
             info["seen"] = aligned.seen[:rounds]
-        demands, links = None, coordinates.links
-        if files is not None and "demands" in read:
-            demands = files.in_order_of("demands", read["demands"], paths["demands"])[:rounds]
+        demands = None
+        if at.network is not None and "demands" in read:
+            demands = in_order_of(at, "demands", read["demands"], paths["demands"])[:rounds]
         stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
         for i, (budget, path) in enumerate(experiment.budgets):
-            rows = coordinates.in_order(name := f"{_SPEND}{budget.name}", read[name], path)[:rounds]
+            name = f"{_SPEND}{budget.name}"
             with located(experiment.place("budgets", i)):
                 plan = budget.plans(rounds, stream.time)
-            above[budget.name] = Affine(coordinates.spent(rows, demands), plan)
+            rows = in_order_of(at, name, read[name], path)[:rounds]
+            above[budget.name] = Affine(at.spent(rows, demands), plan)
         if above:  # times as they were given, whose labels the other stream has
             stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
         return Problem(
             experiment.name,
-            coordinates.K,
+            at.K,
             stream,
-            experiment.title or coordinates.title(choice.name, tables),
-            coordinates.labels,
-            network=coordinates.network,
+            experiment.title or _title(at, choice.name, tables),
+            at.labels,
+            network=at.network,
             demands=demands,
-            notes=(*(() if files is None else files.notes), *aligned.notes),
-            node_places={} if links is None else links.graph.node_places,
+            notes=(*at.notes, *aligned.notes),
+            node_places={} if at.links is None else at.links.graph.node_places,
             budgets=tuple(budget for budget, _ in experiment.budgets),
         )
+
+
+def _title(at: Coordinates, kind: str, tables: described.Tables) -> str:
+    if isinstance(at, NetworkFiles):
+        return at.title
+    over = "" if at.links is None else f" over the links of {at.links.name}"
+    losses = "costs" if tables.losses is None else f"{tables.losses.name} losses"
+    return f"A point of a {kind}{over} under {losses}."
+
+
+def functions_of(
+    at: Coordinates,
+    read: Mapping[str, Table],
+    paths: Mapping[str, Path],
+    tables: described.Tables,
+    place: Place,
+) -> tuple[Batch, Any, NDArray | None]:
+    """The losses and limits of tables of equal length, or of the functions that are named; and
+    when rounds are, if the first table of such a function with times tells.
+    """
+    losses, limits = at.of_numbers(
+        {key: in_order_of(at, key, read[key], paths[key]) for key in read}
+    )
+    times = list[NDArray]()
+
+    def array(path: Path, place: Place) -> NDArray:
+        """The array in a table. Columns that are called as coordinates are get their order."""
+        table = read_numbers(path, place)
+        times.extend(() if table.times is None else (table.times,))
+        return at.points(table, path) if at.names_any(table.columns) else table.values
+
+    if tables.losses is not None:
+        losses = build_choice(tables.losses, place.within("losses"), array)
+    if tables.constraints is not None:
+        limits.append(build_choice(tables.constraints, place.within("constraints"), array))
+    assert losses is not None
+    limit = limits[0] if len(limits) == 1 else as_constraints(limits, losses)
+    return losses, limit, next(iter(times), None)
 
 
 def _warn_of_negative(table: Table, rounds: int) -> None:
@@ -488,7 +487,12 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
 
 
 def _info(
-    at: Coordinates, read: Mapping[str, Table], paths: Mapping[str, Path], length: int, rounds: int
+    at: Coordinates,
+    read: Mapping[str, Table],
+    paths: Mapping[str, Path],
+    times: NDArray | None,
+    length: int,
+    rounds: int,
 ) -> dict[str, Any]:
     """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
     found: dict[str, Any] = {}
@@ -502,14 +506,16 @@ def _info(
             found["context"] = values[:rounds]
         else:
             advice[name.removeprefix(_ADVICE)] = at.points(table, paths[name])[:rounds]
-    clocks = (*(table.times for table in read.values()), at.times)
+    clocks = (*(table.times for table in read.values()), times)
     times = next((each for each in clocks if each is not None), None)
     if times is not None and len(times) == length:
         found["time"] = times[:rounds]
     return found | ({"advice": advice} if advice else {})
 
 
-def _rounds(experiment: Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]) -> int:
+def _rounds(
+    experiment: described.Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]
+) -> int:
     length, first = len(losses), paths.get("costs", "[stream.losses]")
     if len(limits) != length:
         others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
@@ -530,7 +536,7 @@ class RoundReader:
     tables themselves need no rows, nor be there.
     """
 
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: described.Experiment) -> None:
         stream, choice = experiment.stream, experiment.hard_set
         if (
             isinstance(stream, Choice)
@@ -541,8 +547,8 @@ class RoundReader:
         self.experiment = experiment
         columns = _columns(experiment, stream)
         entries = None if columns is None else len(columns)
-        coordinates = coordinates_of(choice, entries, experiment.place("set"), stream.objective)
-        self._prepare(coordinates, columns or ())
+        at = coordinates_of(choice, entries, experiment.place("set"), stream.objective)
+        self._prepare(at, columns or ())
         if columns is not None and self.K.shape != (len(columns),) and self.network is None:
             self.names = _names(self.K)  # columns name the entries of a matrix in rows alone
 
@@ -553,28 +559,26 @@ class RoundReader:
         """A reader for a set alone, without tables: its entries have these names, or else the
         set's own, or their places.
         """
-        coordinates = coordinates_of(choice, None, place, objective)
-        links = coordinates.links
-        if names and links is not None:
+        at = coordinates_of(choice, None, place, objective)
+        if names and at.links is not None:
             raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
         reader = cls.__new__(cls)
-        reader._prepare(coordinates, names)
-        if links is not None:  # two links of one name are refused
-            links.places(tuple(map(str, range(reader._size))), "")
+        reader._prepare(at, names)
+        if at.links is not None:  # two links of one name are refused
+            at.links.places(tuple(map(str, range(at.width("costs")))), "")
+        elif isinstance(at, Entries):
+            at.partly = isinstance(at.K, Simplex | SimplexProduct)
         for name, count in Counter(reader.names).items():
             if count > 1:
                 raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
-        reader._partly = links is None and isinstance(reader.K, Simplex | SimplexProduct)
         return reader
 
-    def _prepare(self, coordinates: Coordinates, names: Sequence[str]) -> None:
-        self._coordinates = coordinates
-        self.K, self.network = K, network = coordinates.K, coordinates.network
-        self._size = math.prod(K.shape) if network is None else len(network.links)
-        self._unlimited = Unlimited(K.shape)
-        # whether costs may lack names, which are NaN then
-        self._partly = False
-        self.names = self._called = coordinates.labels or _names(K, names)
+    def _prepare(self, at: Coordinates, names: Sequence[str]) -> None:
+        self._at, self.K, self.network = at, at.K, at.network
+        self.names = at.labels or _names(at.K, names)
+        if isinstance(at, Entries):
+            at.names = self.names
+        self._unlimited = Unlimited(at.K.shape)
         self._layouts: dict[tuple[str, Columns], Int64s] = {}
 
     @cached_property
@@ -635,7 +639,7 @@ class RoundReader:
             numbers |= self._weighted(rows, row["budgets"], source)
         if "demands" in keys and (numbers["demands"] < 0.0).any():
             raise InvalidInput(f"{source}: expected demands of at least 0.")
-        loss, limits = self._coordinates.of_numbers(numbers)
+        loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
         return loss, as_constraints(limits, loss) if limits else self._unlimited
 
@@ -654,7 +658,7 @@ class RoundReader:
             name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
             for name, one in given.items()
         }
-        return {name: self._coordinates.spent(one, demands)[0] for name, one in rows.items()}
+        return {name: self._at.spent(one, demands)[0] for name, one in rows.items()}
 
     def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
         """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""
@@ -685,28 +689,17 @@ class RoundReader:
             if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[name, columns] = layout
-        files = self._coordinates.files
-        if files is not None and name != "budgets":
-            return files.in_order(name, numbers[None], layout)
-        absent = math.nan if name == "costs" and self._partly else 0.0
-        return np.where(layout >= 0, numbers[layout], absent)
+        return numbers if name == "budgets" else self._at.in_order(name, numbers[None], layout)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
-        files, size = self._coordinates.files, 1 if name == "budgets" else self._size
-        if name == "demands" and self.network is not None:
-            size = len(self.network.demands)
+        size = 1 if name == "budgets" else self._at.width(name)
         if isinstance(columns, int) or name == "budgets" or size == len(columns) == 1:
             count = columns if isinstance(columns, int) else len(columns)
             if count != size:
                 raise InvalidInput(f"{where}: expected {size} numbers, received {count}.")
             return np.arange(size)
-        if files is not None:
-            return files.places(name, columns, where)
-        if self._coordinates.links is not None:
-            return self._coordinates.links.places(columns, where)
-        needed = () if name == "costs" and self._partly and columns else None
-        return match_names(columns, self._called, where, needed=needed)
+        return self._at.places(name, columns, where)
 
 
 def _floats(values: Sequence[Any]) -> Floats:
@@ -723,7 +716,7 @@ def _names(K: ConvexSet, names: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(name(i) for i in range(math.prod(K.shape)))
 
 
-def _columns(experiment: Experiment, stream: Tables) -> tuple[str, ...] | None:
+def _columns(experiment: described.Experiment, stream: described.Tables) -> tuple[str, ...] | None:
     path = stream.costs
     if path is None or not path.is_file():
         return None

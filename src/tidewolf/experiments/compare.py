@@ -41,8 +41,8 @@ from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
 from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.formatting import Column, interval, number, percent
-from tidewolf.experiments import jobs, keys
-from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments import jobs
+from tidewolf.experiments.experiment import Choice, Experiment, learner_keys
 from tidewolf.functions.support import warn_of_negative_capacities
 from tidewolf.methods.base import Learner
 from tidewolf.problems.base import Problem
@@ -54,7 +54,7 @@ StreamSource: TypeAlias = Problem | tuple[ConvexSet, batch.Stream] | Callable[..
 Problems: TypeAlias = list[tuple[Problem, tuple[int, ...]]]
 Grid: TypeAlias = Mapping[str, tuple[Any, ...] | None]
 # Labels, learners, and the defaults of the settings that each has.
-Entrants: TypeAlias = Sequence[tuple[str, keys.Choice, Mapping[str, Any]]]
+Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
 
 CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # The values that a comparison of experiments takes by default.
@@ -148,7 +148,7 @@ def compare(
     as_callback(progress, "progress, which is called with how far each run is,")
     grid = _grid(cautions, None, budgets, targets)
     factories = _factories(learners)
-    entrants = [(key, keys.Choice(key), _defaults(make) or {}) for key, make in factories.items()]
+    entrants = [(key, Choice(key), _defaults(make) or {}) for key, make in factories.items()]
     all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
     matches: list[Match] = []
     for name, source in _named(streams):
@@ -190,7 +190,7 @@ def plan_comparison(
         learners = jobs.learners_as_run(experiment, problems[0][0])
         entrants = []
         for label, choice in zip(_labels(learners), learners, strict=True):
-            known = {key: each.default for key, each in keys.learner_keys(choice.name).items()}
+            known = {key: each.default for key, each in learner_keys(choice.name).items()}
             if experiment.cautions and "caution" in known:
                 known["caution"] = experiment.cautions[0]
             entrants.append((label, choice, known))
@@ -249,7 +249,7 @@ def _matches(
             at = {**dict.fromkeys(_SETTINGS), **own, **settings}
             default = knob is not None and at[knob] == own[knob]
             given = {name: value for name, value in settings.items() if value is not None}
-            entrant = keys.Choice.of(choice.name, choice.given | given)
+            entrant = Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
                 entry = Entry(source.name, label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
@@ -267,7 +267,7 @@ def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]
         if targets and not aims and "target_violation" in known:
             given = {key: at for key, at in choice.given.items() if key != "caution"}
             aimed = {key: at for key, at in known.items() if key != "caution"}
-            yield f"{label} with a target", keys.Choice.of(choice.name, given), aimed
+            yield f"{label} with a target", Choice.of(choice.name, given), aimed
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
@@ -284,7 +284,7 @@ def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
     return found
 
 
-def _labels(learners: Sequence[keys.Choice]) -> list[str]:
+def _labels(learners: Sequence[Choice]) -> list[str]:
     """Names, with the settings in which learners of one name differ beside their knobs."""
     found = []
     for choice in learners:

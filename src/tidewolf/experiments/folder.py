@@ -77,12 +77,12 @@ from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
-from tidewolf.experiments import jobs, keys
-from tidewolf.experiments.experiment import Experiment
+from tidewolf.experiments import jobs
+from tidewolf.experiments.experiment import Choice, Experiment, read
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.functions import Capacity, LoadLimit
-from tidewolf.networks.network import PathShare, Route, routes_of
+from tidewolf.networks.network import PathShare, routes_of
 from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 
@@ -241,7 +241,7 @@ class RunFolder:
             jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
-        return cls(path, keys.read(f"\n{text}", file))
+        return cls(path, read(f"\n{text}", file))
 
     def locked(self) -> AbstractContextManager[None]:
         """Lock the folder while a run is played and its files are written. Each method takes the
@@ -587,7 +587,7 @@ class TableWriter(NamedTuple):
 
     def write_paths(self, problem: Problem, smallest: float = 0.0) -> list[str]:
         """The paths of flows; nothing if decisions are none. Returns notes on what is absent."""
-        count, found = commodities(problem), list[tuple[int, Route]]()
+        count, found = commodities(problem), list[tuple[int, PathShare]]()
         if count == 0 or len(self.found) == 0:
             return []
         every = max(1, math.ceil(len(self.found) * count / MOST_SPLITS))
@@ -599,9 +599,12 @@ class TableWriter(NamedTuple):
                 demands, last = None if sent is None else sent[t], key
                 routes = large(routes_of(problem.K, problem.network, x, demands) or [], smallest)
             found += [(t, route) for route in routes]
-        names = Route._fields
-        columns: dict[str, Any] = {key: [getattr(at, key) for _, at in found] for key in names}
-        columns |= {name: np.array(columns[name], dtype=np.float64) for name in ("share", "volume")}
+        columns = {
+            "commodity": [one.commodity for _, one in found],
+            "path": [one.name for _, one in found],
+            "share": np.array([one.share for _, one in found], dtype=np.float64),
+            "volume": np.array([one.volume for _, one in found], dtype=np.float64),
+        }
         about = "share: of the commodity's demand; volume: share times demand"
         self.write(PATHS, np.array([t for t, _ in found]), columns, about)
         note = f"The tables of paths have one round of every {every:,}; decisions are all there."
@@ -690,13 +693,13 @@ def commodities(problem: Problem) -> int:
     return 1 if isinstance(K, FlowPolytope) else len(K.demands) if isinstance(K, MultiFlow) else 0
 
 
-def large(routes: list[Route], smallest: float) -> list[Route]:
+def large(routes: list[PathShare], smallest: float) -> list[PathShare]:
     """The paths of a decision with at least this share, of each commodity the largest at least, and
     what the others carried added to them in proportion.
     """
     if smallest == 0.0:
         return routes
-    found = list[Route]()
+    found = list[PathShare]()
     for commodity in dict.fromkeys(route.commodity for route in routes):
         own = [route for route in routes if route.commodity == commodity]
         kept = [route for route in own if route.share >= smallest]
@@ -835,7 +838,7 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     ]
 
 
-def _timed(experiment: Experiment, entrant: keys.Choice, problem: Problem) -> dict[str, Any]:
+def _timed(experiment: Experiment, entrant: Choice, problem: Problem) -> dict[str, Any]:
     learner = experiment.learner(entrant, problem, experiment.seeds[0])
     recording, begun = Recording(learner, problem.stream), time.monotonic()
     loaded = 0, 0.0

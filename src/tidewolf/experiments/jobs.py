@@ -76,8 +76,8 @@ from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
-from tidewolf.experiments.experiment import Experiment, Tables, given_fields
-from tidewolf.experiments.keys import Choice, learner_keys, read_plain
+from tidewolf.experiments import experiment as described
+from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_keys
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods import base, compiled_rounds
@@ -113,7 +113,9 @@ class Recipe(NamedTuple):
     def of(cls, experiment: Experiment) -> Recipe:
         stream, K = experiment.stream, experiment.hard_set
         made = None if isinstance(stream, Tables) else origin(stream.name)
-        text = json.dumps([made, _contents(stream), _contents(K), given_fields(experiment.files)])
+        text = json.dumps(
+            [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
+        )
         return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
 
     @property
@@ -257,7 +259,7 @@ def crossed(
         known, tried = learner_keys(entrant.name), dict[str, list[Any]]()
         used |= known.keys()
         for name in (name for name in knobs if name in known and name not in entrant.given):
-            tried[name] = [read_plain(known[name], value) for value in knobs[name]]
+            tried[name] = [described.read_plain(known[name], value) for value in knobs[name]]
             what = f"{name} of {entrant.name}"
             if None in tried[name]:
                 given = knobs[name][tried[name].index(None)]

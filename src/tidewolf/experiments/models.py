@@ -32,8 +32,8 @@ from tidewolf.core import arguments, arrays
 from tidewolf.core import settings as declared
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.settings import Numbers, Setting, settings_of
-from tidewolf.experiments import building, experiment, keys
-from tidewolf.experiments.keys import NETWORK, Choice, Document, Keys, Place
+from tidewolf.experiments import experiment as keys
+from tidewolf.experiments.experiment import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.methods.budget import Budget
 from tidewolf.networks import Network
@@ -476,7 +476,7 @@ def _set(table: Any, info: Info) -> Choice | None:
         found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
     else:
         stream = info.data.get("stream")
-        has_costs = isinstance(stream, experiment.Tables) and stream.costs is not None
+        has_costs = isinstance(stream, keys.Tables) and stream.costs is not None
         found = _choice(keys.set_kinds(), table, info.context, *(["n"] if has_costs else []))
     if is_request:
         _require_modest(found)
@@ -528,7 +528,7 @@ TableFile = Annotated[Path, PlainValidator(_path)] | None
 Functions = Annotated[
     Any, PlainValidator(lambda table, info: _choice(keys.function_kinds(), table, info.context))
 ]
-_PATHS: dict[str, Any] = dict.fromkeys((*building.TABLES, "context"), (TableFile, None))
+_PATHS: dict[str, Any] = dict.fromkeys((*keys.TABLES, "context"), (TableFile, None))
 SetTable = Annotated[Any, PlainValidator(_set, json_schema_input_type=dict[str, Any])]
 BudgetTables = Annotated[
     Some[Annotated[Any, PlainValidator(_budget, json_schema_input_type=dict[str, Any])]],
@@ -547,13 +547,13 @@ class Rows(pydantic.create_model("_Tables", __base__=Strict, **_PATHS)):  # type
     constraints: Functions | None = None
 
 
-def _stream(table: Any, info: Info) -> Choice | experiment.Tables | None:
+def _stream(table: Any, info: Info) -> Choice | keys.Tables | None:
     if isinstance(table, dict) and "problem" in table:
         return _named(keys.problem_keys, table, "problem", info.context)
     if table == {}:
         return None
     try:
-        return experiment.Tables(**Rows.model_validate(table, context=info.context).given)
+        return keys.Tables(**Rows.model_validate(table, context=info.context).given)
     except ValidationError as error:
         path, sentence = refusal(error, table, Rows)
         raise refused(sentence, *path) from None
@@ -612,22 +612,22 @@ class File(Described):
     left_out: dict[str, str] = {}
     stream: Annotated[Any, PlainValidator(_stream)] = None
     set: SetTable = None
-    learners: Some[Learner] = Field([Choice(name) for name in experiment.DEFAULT_LEARNERS])
+    learners: Some[Learner] = Field([Choice(name) for name in keys.DEFAULT_LEARNERS])
     files: Annotated[Any, PlainValidator(_format)] = PLAIN
     sweep: Annotated[Any, PlainValidator(_swept)] = ()
     outputs: Outputs = Outputs()
 
 
-def read_file(document: Document, path: Path) -> experiment.Experiment:
+def read_file(document: Document, path: Path) -> keys.Experiment:
     try:
         file = File.model_validate(document.data, context=Source(path.parent))
     except ValidationError as error:
         where, sentence = refusal(error, document.data, File)
         raise InvalidInput(f"{document.place(*where)}: {sentence}") from None
     with keys.located(Place(document)):
-        return experiment.Experiment(
+        return keys.Experiment(
             name=path.stem if file.name is None else file.name,
-            stream=experiment.Tables() if file.stream is None else file.stream,
+            stream=keys.Tables() if file.stream is None else file.stream,
             hard_set=file.set,
             learners=_each(file.learners),
             rounds=file.rounds,

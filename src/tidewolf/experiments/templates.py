@@ -40,7 +40,7 @@ import numpy as np
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
-from tidewolf.experiments.keys import FILE_FORMAT, problem_keys, read_plain, to_toml
+from tidewolf.experiments.experiment import FILE_FORMAT, problem_keys, read_plain, to_toml
 
 # What to call it so that it is written.
 NETWORK = "network"

@@ -2,9 +2,9 @@
 how demands are split over them.
 """
 
-from tidewolf.networks.network import Cut, Demand, Network, PathShare
+from tidewolf.networks.network import Cut, Demand, Network, PathShare, Tunnel
 from tidewolf.networks.network_files import NetworkStream, from_files
-from tidewolf.networks.tunnels import Tunnel, Tunnels
+from tidewolf.networks.tunnels import Tunnels
 
 __all__ = [
     "Cut", "Demand", "Network", "NetworkStream", "PathShare", "Tunnel", "Tunnels", "from_files",

@@ -42,23 +42,179 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 
-from tidewolf.core import arguments, batch, frames, settings
+from tidewolf.core import batch, errors, frames, settings
+from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.errors import CyclicGraph, InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
+from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
-from tidewolf.networks.tunnels import GraphSetting, OnLinks, PathRows, Tunnels, no_way
 from tidewolf.sets import CapacitatedFlow, ConvexSet, Product, graph_tools
 from tidewolf.sets.flows import FlowPolytope, MultiFlow, Path
 from tidewolf.sets.graphs import Commodities, Commodity, Node, node_number, numbers_of
 
+if TYPE_CHECKING:
+    from tidewolf.networks.tunnels import Tunnels
+
 PATHS = ("away", "all", "k-shortest")
 # Lists of limited links whose incidence is kept.
 MOST_SHARED = 16
+
+
+# --- links and paths ------------------------------------------------------------------------------
+
+
+class Tunnel(NamedTuple):
+    """A path between two nodes.
+
+    Parameters
+    ----------
+    nodes : tuple of hashable
+        The nodes it passes, from its source to its target.
+    links : tuple of int
+        The places of its links in the network, in order.
+    length : float
+        How long it is.
+    name : str, default ""
+        What it is called; empty: as its nodes are.
+
+    Examples
+    --------
+    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
+    >>> tunnels.paths[1]
+    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0, name='')
+    """
+
+    nodes: tuple[Hashable, ...]
+    links: tuple[int, ...]
+    length: float
+    name: str = ""
+
+
+class LinkRow(NamedTuple):
+    tail: Hashable
+    head: Hashable
+    length: float = 1.0
+    capacity: float | None = None
+    name: str = ""
+
+
+class LinkRows(settings.Check):
+    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
+    frame.
+    """
+
+    words: ClassVar[str] = (
+        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
+        "optional"
+    )
+
+    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
+        graph, such = frames.edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
+        rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
+        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
+        if not link_rows:
+            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        return link_rows
+
+    def read(self, value: Any) -> str | tuple[Any, ...] | None:
+        if isinstance(value, str):
+            return value or None
+        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
+        return tuple(map(tuple, value)) if listed else None
+
+
+GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
+
+
+class PathRows(settings.Check):
+    """Paths, each the nodes that it passes, or a `Tunnel`; by name, or as a list."""
+
+    words: ClassVar[str] = "nothing that a file can say"
+
+    def __call__(self, value: Any, what: str) -> tuple[Tunnel, ...]:
+        by_name = isinstance(value, Mapping)
+        such = '[["SEA", "DEN", "NYC"]] or {"north": ["SEA", "DEN", "NYC"]}'
+        items = value.items() if by_name else (("", each) for each in as_items(value, what, such))
+        found = list[Tunnel]()
+        for name, path in items:
+            if isinstance(path, Tunnel):
+                found.append(path)
+                continue
+            nodes = tuple(as_items(path, f"A path of {what}", such))
+            if len(nodes) < 2 or len(set(nodes)) < len(nodes):
+                raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
+            found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
+        for name, count in Counter(path.name for path in found if path.name).items():
+            if count > 1:
+                raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
+        return tuple(found)
+
+    def read(self, value: Any) -> None:
+        return None
+
+
+class OnLinks(Value):
+    graph: Any
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """The links, (tail, head)."""
+        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
+
+    @cached_property
+    def nodes(self) -> tuple[Hashable, ...]:
+        """The nodes, in the order in which links name them."""
+        return tuple(dict.fromkeys(node for link in self.links for node in link))
+
+    @cached_property
+    def lengths(self) -> Floats:
+        """The length of each link."""
+        return frozen(np.array([link_row.length for link_row in self._link_rows]))
+
+    @property
+    def _link_rows(self) -> tuple[LinkRow, ...]:
+        return cast(tuple[LinkRow, ...], self.graph)  # what its check makes of it
+
+
+def _of_graph(graph: frames.Edges) -> list[LinkRow]:
+    link_rows = []
+    for edge in graph.edges:
+        length, capacity = edge.get("length", "weight"), edge.get("capacity")
+        name = "" if graph.columns is None else str(edge.get("name") or "")
+        length = 1.0 if length is None else length
+        link_rows.append(LinkRow(edge.tail, edge.head, length, capacity, name))
+        if not graph.directed:
+            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
+    return link_rows
+
+
+def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
+    try:
+        link_row = LinkRow(*(() if isinstance(row, str) else row))
+        hash((link_row.tail, link_row.head))
+    except TypeError:
+        such = "(tail, head, length, capacity)"
+        raise WrongType(f"Link {i} of {what} must be {such}, not {shown(row)}.") from None
+    tail, head, length, capacity, name = link_row
+    called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
+    if capacity is not None:
+        capacity = as_number(capacity, f"{called}, its capacity", least=0.0)
+    length = as_number(length, f"{called}, its length", above=0.0)
+    return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
+
+
+def no_way(source: Hashable, target: Hashable, setting: str) -> errors.UnreachableTarget:
+    ends = f"from {shown(source)} to {shown(target)}"
+    words = f"No way leads {ends}. Leave it out, or add links."
+    return errors.UnreachableTarget(words, setting=setting)
+
+
+# --- networks -------------------------------------------------------------------------------------
 
 
 def leading_away(links: Sequence[Link], lengths: Floats, source: Any, target: Any) -> list[int]:
@@ -176,7 +332,7 @@ class _Ends(settings.Check):
         if not isinstance(value, Mapping):
             value = dict(value) if is_pairs(value) else {Node()(value, what): 1.0}
         shares = {
-            node: as_number(share, f"{what}: the share of {arguments.shown(node)}", above=0.0)
+            node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
             for node, share in value.items()
         }
         if not shares:
@@ -284,7 +440,7 @@ class Network(OnLinks):
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
         rows = self._link_rows
-        return arguments.all_different(row.name or f"{row.tail} > {row.head}" for row in rows)
+        return all_different(row.name or f"{row.tail} > {row.head}" for row in rows)
 
     @cached_property
     def capacities(self) -> Floats:
@@ -374,12 +530,12 @@ class Network(OnLinks):
         for link, reason in self.cut:
             reasons.setdefault(reason, []).append(link)
         if reasons:
-            why = "; ".join(f"{arguments.listed(links)}: {at}" for at, links in reasons.items())
+            why = "; ".join(f"{listed(links)}: {at}" for at, links in reasons.items())
             all_are = "With more tunnels more are" if self.tunnels else 'With paths = "all" all are'
             count = f"{len(self.cut)} of {len(self.links)} links"
             notes.append(f"{count} are not used: {why}. {all_are} used.")
         if shared := () if self.tunnels is None else self.tunnels.shared_bottlenecks:
-            pairs = arguments.listed([f"{pair} ({self.link_names[link]})" for pair, link in shared])
+            pairs = listed([f"{pair} ({self.link_names[link]})" for pair, link in shared])
             apart = self.paths == "k-shortest" and not self.disjoint
             more = " Paths that share no link: disjoint = true." * apart
             words = "All tunnels of a commodity share their bottleneck, which no split relieves"
@@ -655,6 +811,8 @@ class Network(OnLinks):
         if self.paths != "all":
             if not all(len(each.sources) == len(each.targets) == 1 for each in self.demands):
                 raise InvalidInput("Tunnels have one source and one target.", setting="paths")
+            from tidewolf.networks.tunnels import Tunnels
+
             own = None if self.paths == "k-shortest" else self.paths
             tunnels = Tunnels(self._link_rows, self._pairs, self.k, self.disjoint, own)
             unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
@@ -681,14 +839,14 @@ class Network(OnLinks):
         if len(ends) > 1:
             try:
                 K = MultiFlow.from_edges(links, [(*pair, 1.0) for pair in ends])
-            except CyclicGraph:
+            except errors.CyclicGraph:
                 K = MultiFlow.from_edges(links, [(*pair, 1.0, leading(pair)) for pair in ends])
             return self._on_links(K, K.links.astype(np.int64), K.owner.astype(np.int64))
         (demand,), (source, target) = self.demands, ends[0]
         if len(demand.sources) == len(demand.targets) == 1:
             try:
                 K = FlowPolytope.from_edges(links, source=source, target=target)
-            except CyclicGraph:
+            except errors.CyclicGraph:
                 places = np.array(leading(ends[0]))
                 some = [links[i] for i in places]
                 K = FlowPolytope.from_edges(some, source=source, target=target)
@@ -752,32 +910,19 @@ def _joined(shares: Iterable[Hashable]) -> str:
     return " + ".join(map(str, shares))
 
 
-class Route(NamedTuple):
-    commodity: str
-    path: str
-    share: float
-    volume: float
-
-
 def routes_of(
     K: ConvexSet, network: Network | None, x: Array, demands: Array | None = None
-) -> list[Route] | None:
+) -> list[PathShare] | None:
     """The paths of one decision, heaviest first, with volumes of these demands; None if it is no
     flow of a network, or of a set of flows.
     """
     if network is not None:
-        paths = network.path_shares(x, demands)
-        return [Route(path.commodity, path.name, path.share, path.volume) for path in paths]
+        return network.path_shares(x, demands)
     if not isinstance(K, FlowPolytope | MultiFlow):
         return None
     flows: Any = zip(K.demands, K.paths(x), strict=True) if isinstance(K, MultiFlow) else None
     return [
-        Route(
-            f"{path.nodes[0]} > {path.nodes[-1]}",
-            " > ".join(map(str, path.nodes)),
-            path.weight / demand,
-            path.weight,
-        )
+        PathShare(f"{nodes[0]} > {nodes[-1]}", nodes, weight / demand, weight)
         for demand, paths in flows or [(1.0, K.paths(x))]
-        for path in (paths if demand > 0.0 else ())
+        for weight, _, nodes in (paths if demand > 0.0 else ())
     ]

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -34,9 +35,9 @@ from tidewolf.core.errors import InvalidInput, UnknownNode
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, require_seen
-from tidewolf.functions import Max, linear
-from tidewolf.networks.network import Network, is_pairs
-from tidewolf.networks.tunnels import PathRows, Tunnel
+from tidewolf.functions import linear
+from tidewolf.networks.network import Network, PathRows, Tunnel, is_pairs
+from tidewolf.sets import ConvexSet
 from tidewolf.sets.graphs import commodities_of
 
 # Columns of an edge list that are read where they are there.
@@ -47,8 +48,6 @@ _TUNNEL_COLUMNS = (("pair", "commodity"), ("name", "tunnel"))
 COST, MAX_UTILIZATION = OBJECTIVES = ("cost", "max-utilization")
 
 
-# Losses and limits.
-Functions: TypeAlias = tuple[batch.Batch, batch.Batch]
 # A node by its name; text says what it is.
 Finder: TypeAlias = Callable[[Any, str], Hashable]
 
@@ -125,73 +124,73 @@ def link_name(link: Sequence[Any]) -> str:
 
 
 class NetworkFiles(NamedTuple):
-    """A network, and which column of a table belongs to which of its links."""
+    """The coordinates of points of a network: which column of a table belongs to which link."""
 
     network: Network
-    columns: LinkColumns
+    links: LinkColumns
     objective: str = COST
 
-    def functions(self, tables: Mapping[str, Table], sources: Mapping[str, object]) -> Functions:
-        """The losses and limits of tables of equal length, a row per round; errors call each as
-        `sources` says.
-        """
-        order = self.in_order_of
-        return self.of_numbers({key: order(key, tables[key], sources[key]) for key in tables})
+    @property
+    def K(self) -> ConvexSet:
+        return self.network.K
 
-    def in_order_of(self, name: str, table: Table, source: object) -> types.Floats:
-        if name == "budgets":
-            return one_column(table, source, name)
-        places = self.places(name, table.columns, source)
-        found = self.in_order(name, table.values, places)
-        for row, j in np.argwhere(found < 0.0)[:1] if name == "demands" else ():
-            at = f'{table.places[row]}, column "{table.columns[places[j]]}"'
-            raise InvalidInput(f"{at}: demands must be at least 0, not {found[row, j]:g}.")
-        return found
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.network.names
 
-    def of_numbers(self, numbers: Mapping[str, types.Floats]) -> Functions:
-        """The losses and limits of finite numbers of shape (rounds, links), those there are of
+    @property
+    def used(self) -> types.Int64s:
+        return np.flatnonzero(self.network._is_used)
+
+    def of_numbers(
+        self, numbers: Mapping[str, types.Floats]
+    ) -> tuple[batch.Batch | None, list[batch.Batch]]:
+        """The loss and the limits of finite numbers of shape (rounds, links), those there are of
         costs (else the lengths), capacities (else the graph's) and weights; demands (rounds,
         commodities) and budgets (rounds,). If there are weights, what links carry times theirs is
         at most the budget; several rows of them are (rounds, rows, links), with budgets of each.
         With the objective max-utilization capacities are no constraints.
         """
+        if not numbers:
+            return None, []
         network, rounds = self.network, len(next(iter(numbers.values())))
 
         def given(name: str, else_: types.Floats) -> types.Floats:
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
-        sent = given("demands", network.volumes)
+        sent, limits = given("demands", network.volumes), list[batch.Batch]()
         capacities = given("capacities", network.capacities)
-        losses: batch.Batch
-        limits: batch.Batch
+        if "weights" in numbers:
+            weights, budgets = numbers["weights"], numbers["budgets"]
+            A = self.spent(weights.reshape(-1, weights.shape[-1]), sent)
+            limits.append(linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets))
         if self.objective == MAX_UTILIZATION:
             if "costs" in numbers:
                 raise InvalidInput("With max-utilization there are no costs.", setting="costs")
-            losses = network._checked_utilization(capacities, sent)
-            limits = batch.Unlimited(network.K.shape, rounds)
-        else:
-            losses = network._checked_losses(given("costs", network.lengths), sent)
-            limits = network._checked_limits(capacities, sent, "demands" in numbers)
-        if "weights" not in numbers:
-            return losses, limits
-        weights, budgets = numbers["weights"], numbers["budgets"]
-        A = self.weighted(weights.reshape(-1, weights.shape[-1]), sent)
-        spent = linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets)
-        return losses, spent if isinstance(limits, batch.Unlimited) else Max(spent, limits)
+            return network._checked_utilization(capacities, sent), limits
+        limit = network._checked_limits(capacities, sent, "demands" in numbers)
+        limits += [] if isinstance(limit, batch.Unlimited) else [limit]
+        return network._checked_losses(given("costs", network.lengths), sent), limits
 
-    def weighted(self, weights: types.Floats, sent: types.Floats | None = None) -> types.Floats:
-        """What the entries of points weigh, by what links do: so many rows for each round."""
+    def spent(self, rows: types.Floats, sent: types.Floats | None = None) -> types.Floats:
+        """What a unit of each entry of points spends, by what one of each link does: so many rows
+        for each round.
+        """
         sent = self.network.volumes[None] if sent is None else sent
-        each = np.repeat(sent, len(weights) // len(sent), axis=0)
-        A: types.Floats = self.network._checked_losses(weights, each).C
+        each = np.repeat(sent, len(rows) // len(sent), axis=0)
+        A: types.Floats = self.network._checked_losses(rows, each).C
         return A
+
+    def width(self, name: str) -> int:
+        """How many numbers a round has in a table of this name."""
+        return len(self.network.demands if name == "demands" else self.network.links)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> types.Int64s:
         """The place of the column of each link in a table of this name, or of each commodity; -1 if
         there is none: links that nothing uses need no costs, and no link needs a capacity.
         """
         if name != "demands":
-            return self.columns.places(columns, source, () if name == "capacities" else self.used)
+            return self.links.places(columns, source, () if name == "capacities" else self.used)
         names = [each.name for each in self.network.demands]
         if len(names) == len(columns) == 1:  # whatever it is called
             return np.zeros(1, dtype=np.int64)
@@ -204,11 +203,19 @@ class NetworkFiles(NamedTuple):
             return np.broadcast_to(own, (len(values), len(places)))
         return np.where(places >= 0, values[:, places], own)
 
+    def names_any(self, columns: Sequence[str]) -> bool:
+        return not set(map(plain_name, columns)).isdisjoint(map(plain_name, self.labels))
+
+    def points(self, table: Table, source: object) -> types.Floats:
+        """A table with a column for each entry of a point."""
+        columns = match_names(table.columns, self.labels, f"{source}")
+        return np.ascontiguousarray(table.values[:, columns])
+
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
         """A table without the columns of links that nothing uses: gaps there do not matter."""
         if name not in ("costs", "capacities", "weights"):
             return table
-        places = self.columns.places(table.columns, source, ())[self.used]
+        places = self.links.places(table.columns, source, ())[self.used]
         kept = np.unique(places[places >= 0])
         if not len(kept) or len(kept) == len(table.columns):
             return table
@@ -216,19 +223,15 @@ class NetworkFiles(NamedTuple):
         return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
 
     @property
-    def used(self) -> types.Int64s:
-        return np.flatnonzero(self.network._is_used)
-
-    @property
     def notes(self) -> tuple[str, ...]:
-        graph, notes = self.columns.graph, list(self.network.notes)
+        graph, notes = self.links.graph, list(self.network.notes)
         if self.objective == MAX_UTILIZATION:
             notes.insert(0, "The loss is the utilisation of the fullest link: 1 is full.")
         if graph.loops:
             notes.append(f"Links from a node to itself are left out: {graph.loops}.")
         if graph.unread:
             notes.append(
-                f"{Path(self.columns.name).name}: not read are the columns {listed(graph.unread)}; "
+                f"{Path(self.links.name).name}: not read are the columns {listed(graph.unread)}; "
                 f"beside the ends of links {LENGTH}, {CAPACITY}, name and `lengths` are."
             )
         return tuple(notes)
@@ -247,13 +250,23 @@ class NetworkFiles(NamedTuple):
         elif cut:
             which = f"the {links - cut} of {links} links that lead away and on,"
         low = ", the fullest link kept low" if self.objective == MAX_UTILIZATION else ""
-        return f"{what} over {which} of {Path(self.columns.name).name}{low}."
+        return f"{what} over {which} of {Path(self.links.name).name}{low}."
 
 
-def one_column(table: Table, source: object, what: str) -> types.Floats:
-    if len(table.columns) != 1:
-        raise InvalidInput(f"{source}: {what} must be one column, not {len(table.columns)}.")
-    return table.values[:, 0]
+def in_order_of(at: Any, name: str, table: Table, source: object) -> types.Floats:
+    """The columns of a table in the order of the coordinates `at`: of entries, links or
+    commodities, or the one column of budgets.
+    """
+    if name == "budgets":
+        if (count := len(table.columns)) != 1:
+            raise InvalidInput(f"{source}: {name} must be one column, not {count}.")
+        return table.values[:, 0]
+    places = at.places(name, table.columns, source)
+    found: types.Floats = at.in_order(name, table.values, places)
+    for row, j in np.argwhere(found < 0.0)[:1] if name == "demands" else ():
+        cell = f'{table.places[row]}, column "{table.columns[places[j]]}"'
+        raise InvalidInput(f"{cell}: demands must be at least 0, not {found[row, j]:g}.")
+    return found
 
 
 class NetworkStream(NamedTuple):
@@ -394,9 +407,14 @@ def from_files(
         tables[name] = files.of_used_links(name, table, each)
     aligned = align(tables, gaps)
     require_seen(aligned)
-    losses, limits = files.functions(aligned.tables, sources)
-    times = next((table.times for table in aligned.tables.values()), None)
-    stream = batch.Stream(losses, limits, time=times, seen=aligned.seen)
+    tables, times = aligned.tables, next(iter(aligned.tables.values())).times
+    order = partial(in_order_of, files)
+    losses, limits = files.of_numbers(
+        {key: order(key, tables[key], sources[key]) for key in tables}
+    )
+    assert losses is not None
+    limit = batch.as_constraints(limits, losses)
+    stream = batch.Stream(losses, limit, time=times, seen=aligned.seen)
     return NetworkStream(files.network, stream, (*files.notes, *aligned.notes))
 
 

@@ -18,86 +18,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast, final
+from typing import Annotated, Any, ClassVar, TypeAlias, final
 
 import numpy as np
 
 from tidewolf.core import arrays, frames, settings
-from tidewolf.core.arguments import all_different, as_items, as_text, shown
-from tidewolf.core.errors import InvalidInput, UnreachableTarget, WrongShape, WrongType
+from tidewolf.core.arguments import all_different, shown
+from tidewolf.core.errors import InvalidInput, WrongShape
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link
-from tidewolf.core.values import Value
 from tidewolf.functions import MaxUtilization
+from tidewolf.networks.network import GraphSetting, OnLinks, PathRows, Tunnel, no_way
 from tidewolf.sets import CapacitatedFlow, SimplexProduct
 from tidewolf.sets.graphs import Links, node_number, number_nodes, numbers_of
-
-
-class Tunnel(NamedTuple):
-    """A path between two nodes.
-
-    Parameters
-    ----------
-    nodes : tuple of hashable
-        The nodes it passes, from its source to its target.
-    links : tuple of int
-        The places of its links in the network, in order.
-    length : float
-        How long it is.
-    name : str, default ""
-        What it is called; empty: as its nodes are.
-
-    Examples
-    --------
-    >>> tunnels = tw.networks.Tunnels([("s", "a"), ("a", "t"), ("s", "t")], [("s", "t")])
-    >>> tunnels.paths[1]
-    Tunnel(nodes=('s', 'a', 't'), links=(0, 1), length=2.0, name='')
-    """
-
-    nodes: tuple[Hashable, ...]
-    links: tuple[int, ...]
-    length: float
-    name: str = ""
-
-
-class LinkRow(NamedTuple):
-    tail: Hashable
-    head: Hashable
-    length: float = 1.0
-    capacity: float | None = None
-    name: str = ""
-
-
-class LinkRows(settings.Check):
-    """Links with lengths and capacities, as tuples, of a networkx graph or of an edge list in a
-    frame.
-    """
-
-    words: ClassVar[str] = (
-        "the name of a graph's file, or a list of [tail, head, length, capacity], the last two "
-        "optional"
-    )
-
-    def __call__(self, value: Any, what: str) -> tuple[LinkRow, ...]:
-        graph, such = frames.edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
-        rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
-        link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
-        if not link_rows:
-            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
-        return link_rows
-
-    def read(self, value: Any) -> str | tuple[Any, ...] | None:
-        if isinstance(value, str):
-            return value or None
-        listed = isinstance(value, list) and all(isinstance(row, list) for row in value)
-        return tuple(map(tuple, value)) if listed else None
-
-
-GraphSetting: TypeAlias = Annotated[Iterable[tuple[Any, ...]], LinkRows()]
 
 
 class _Pairs(Links):
@@ -111,56 +48,6 @@ class _Pairs(Links):
             found = f"{shown(several[0])} is there twice" if pairs else "there is none"
             raise InvalidInput(f"{what} must be pairs (source, target), each once; {found}.")
         return pairs
-
-
-class PathRows(settings.Check):
-    """Paths, each the nodes that it passes, or a `Tunnel`; by name, or as a list."""
-
-    words: ClassVar[str] = "nothing that a file can say"
-
-    def __call__(self, value: Any, what: str) -> tuple[Tunnel, ...]:
-        by_name = isinstance(value, Mapping)
-        such = '[["SEA", "DEN", "NYC"]] or {"north": ["SEA", "DEN", "NYC"]}'
-        items = value.items() if by_name else (("", each) for each in as_items(value, what, such))
-        found = list[Tunnel]()
-        for name, path in items:
-            if isinstance(path, Tunnel):
-                found.append(path)
-                continue
-            nodes = tuple(as_items(path, f"A path of {what}", such))
-            if len(nodes) < 2 or len(set(nodes)) < len(nodes):
-                raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
-            found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
-        for name, count in Counter(path.name for path in found if path.name).items():
-            if count > 1:
-                raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
-        return tuple(found)
-
-    def read(self, value: Any) -> None:
-        return None
-
-
-class OnLinks(Value):
-    graph: Any
-
-    @cached_property
-    def links(self) -> tuple[Link, ...]:
-        """The links, (tail, head)."""
-        return tuple((link_row.tail, link_row.head) for link_row in self._link_rows)
-
-    @cached_property
-    def nodes(self) -> tuple[Hashable, ...]:
-        """The nodes, in the order in which links name them."""
-        return tuple(dict.fromkeys(node for link in self.links for node in link))
-
-    @cached_property
-    def lengths(self) -> Floats:
-        """The length of each link."""
-        return arrays.frozen(np.array([link_row.length for link_row in self._link_rows]))
-
-    @property
-    def _link_rows(self) -> tuple[LinkRow, ...]:
-        return cast(tuple[LinkRow, ...], self.graph)  # what its check makes of it
 
 
 @final
@@ -341,33 +228,6 @@ class Tunnels(OnLinks):
         return Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist())), name)
 
 
-def _of_graph(graph: frames.Edges) -> list[LinkRow]:
-    link_rows = []
-    for edge in graph.edges:
-        length, capacity = edge.get("length", "weight"), edge.get("capacity")
-        name = "" if graph.columns is None else str(edge.get("name") or "")
-        length = 1.0 if length is None else length
-        link_rows.append(LinkRow(edge.tail, edge.head, length, capacity, name))
-        if not graph.directed:
-            link_rows.append(link_rows[-1]._replace(tail=edge.head, head=edge.tail))
-    return link_rows
-
-
-def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
-    try:
-        link_row = LinkRow(*(() if isinstance(row, str) else row))
-        hash((link_row.tail, link_row.head))
-    except TypeError:
-        such = "(tail, head, length, capacity)"
-        raise WrongType(f"Link {i} of {what} must be {such}, not {shown(row)}.") from None
-    tail, head, length, capacity, name = link_row
-    called = f"{what}: link {i} ({shown(tail)} > {shown(head)})"
-    if capacity is not None:
-        capacity = arrays.as_number(capacity, f"{called}, its capacity", least=0.0)
-    length = arrays.as_number(length, f"{called}, its length", above=0.0)
-    return LinkRow(tail, head, length, capacity, as_text(name, f"{called}, its name"))
-
-
 # --- ways ----------------------------------------------------------------------------------------
 
 # A path: the places of its links, in order.
@@ -418,8 +278,3 @@ class PathFinder:
         while nodes[-1] != source:
             nodes.append(before[nodes[-1]])
         return tuple(self._links[step] for step in pairwise(reversed(nodes)) if step in self._links)
-
-
-def no_way(source: Hashable, target: Hashable, setting: str) -> UnreachableTarget:
-    ends = f"from {shown(source)} to {shown(target)}"
-    return UnreachableTarget(f"No way leads {ends}. Leave it out, or add links.", setting=setting)

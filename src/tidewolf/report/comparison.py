@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from tidewolf.core import checkpoint
 from tidewolf.evaluation.comparison import TABLES, ranking_name
 from tidewolf.evaluation.formatting import applying, format_setting, number
-from tidewolf.report import charts, rendering
-from tidewolf.report.charts import Chart, Curve, figure, picture
-from tidewolf.report.rendering import HUES, Cell, RunStyle, table, title_of
+from tidewolf.report import charts
+from tidewolf.report.charts import HUES, Cell, Chart, Curve, RunStyle, figure, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.comparison import Comparison
@@ -26,22 +25,22 @@ if TYPE_CHECKING:
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
-    rendering.require_extras()
+    charts.require_extras()
     first, *others = comparison.streams
     context = {
-        "title": "Comparison" if others else f"Comparison on {title_of(first)}",
+        "title": "Comparison" if others else f"Comparison on {charts.title_of(first)}",
         "baseline": comparison.baseline,
         "share": comparison.share_of(),
         "streams": [stream_context(comparison, stream) for stream in comparison.streams],
-        "written": rendering.written(date),
+        "written": charts.written(date),
     }
-    return rendering.document("comparison", context)
+    return charts.document("comparison", context)
 
 
 def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -> dict[str, Any]:
     rankings = [each for each in comparison.rankings() if each.stream == stream]
     sees = {entry.learner: (f"sees {entry.sees}",) for entry in comparison.entries if entry.sees}
-    tables = list[rendering.Table]()
+    tables = list[charts.Table]()
     for name, (first, columns) in zip(("Standings", "Rounds"), TABLES, strict=True):
         shown = applying(columns, rankings)
         rows = []
@@ -52,7 +51,7 @@ def stream_context(comparison: Comparison, stream: str, *, drawn: bool = True) -
         titles = (first, *(column.title for column in shown))
         tables.append(table(f"{name} on {stream}", titles, rows, stacked=True))
     return {
-        "title": title_of(stream),
+        "title": charts.title_of(stream),
         "about": comparison.about(stream),
         "figure": figure(stream_chart(comparison, stream)) if drawn else None,
         "learner": comparison.chooser(stream),
@@ -119,8 +118,10 @@ def frontier_chart(
 
 def write_pictures(folder: str | os.PathLike[str], comparison: Comparison) -> None:
     for stream, name in pictures(comparison.streams).items():
-        title = f"{title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
-        drawn = charts.saved(picture([stream_chart(comparison, stream, title)]), "png")
+        title = (
+            f"{charts.title_of(stream)}: mean {comparison.measure(stream)} against mean violation"
+        )
+        drawn = charts.saved(charts.picture([stream_chart(comparison, stream, title)]), "png")
         checkpoint.write(os.path.join(folder, name), drawn)
 
 
@@ -132,18 +133,20 @@ def pictures(streams: Sequence[str]) -> dict[str, str]:
 
 
 def plot(comparison: Comparison) -> Any:
-    return picture([stream_chart(comparison, stream, stream) for stream in comparison.streams])
+    return charts.picture(
+        [stream_chart(comparison, stream, stream) for stream in comparison.streams]
+    )
 
 
 def html(comparison: Comparison) -> str:
     """What a notebook shows: the standings on each stream, and the frontiers if matplotlib is
     installed; what it prints if jinja2 is not installed.
     """
-    if not rendering.installed("jinja2"):
+    if not charts.installed("jinja2"):
         return f"<pre>{escape(repr(comparison))}</pre>"
-    drawn, style = rendering.installed("matplotlib"), rendering.notebook_style()
+    drawn, style = charts.installed("matplotlib"), charts.notebook_style()
     streams = [stream_context(comparison, stream, drawn=drawn) for stream in comparison.streams]
-    return rendering.render("notebook_comparison", style=style, streams=streams)
+    return charts.render("notebook_comparison", style=style, streams=streams)
 
 
 # --- sweeps --------------------------------------------------------------------------------------
@@ -151,15 +154,15 @@ def html(comparison: Comparison) -> str:
 
 def sweep_page(found: Sweep, *, date: datetime) -> str:
     groups, count = found.groups(), len(found.rows)
-    names = dict.fromkeys(title_of(group.experiment) for group in groups)
+    names = dict.fromkeys(charts.title_of(group.experiment) for group in groups)
     context = {
         "title": f"Sweep of {', '.join(names)}",
         "runs": f"{count:,} run{'s' * (count != 1)}",
         "warnings": found.warnings(),
         "groups": [_group(group, len(groups) > 1) for group in groups],
-        "written": rendering.written(date),
+        "written": charts.written(date),
     }
-    return rendering.document("sweep", context)
+    return charts.document("sweep", context)
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
@@ -178,11 +181,11 @@ def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
     ]
     titles = ("learner", *map(_words, group.knobs), *(column.title for column in columns))
     rounds = "" if group.rounds is None else f", {group.rounds:,} rounds"
-    charts = filter(None, (_knob_chart(group, knob, styles) for knob in group.knobs))
+    drawn = filter(None, (_knob_chart(group, knob, styles) for knob in group.knobs))
     return {
-        "title": f"{title_of(group.experiment)}{rounds}" if several else "Settings",
+        "title": f"{charts.title_of(group.experiment)}{rounds}" if several else "Settings",
         "about": group.about,
-        "figures": [figure(chart) for chart in charts],
+        "figures": [figure(chart) for chart in drawn],
         "table": table(f"Sweep of {group.experiment}", titles, rows, stacked=True, kind="results"),
     }
 
@@ -216,7 +219,7 @@ def _knob_chart(group: SweepGroup, knob: str, styles: dict[str, RunStyle]) -> Ch
 
 
 def _curve(label: str, hue: int, knob: str, lines: list[SweepLine]) -> Curve:
-    from tidewolf.experiments.keys import learner_keys
+    from tidewolf.experiments.experiment import learner_keys
 
     lines = sorted(lines, key=lambda line: line.settings[knob])
     key, values = learner_keys(lines[0].learner).get(knob), [one.settings[knob] for one in lines]

@@ -25,8 +25,7 @@ from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.functions.loads import share
 from tidewolf.report import charts
-from tidewolf.report.charts import LEVELS, Chart, Clock, ShownRun
-from tidewolf.report.rendering import RunStyle, Table, table
+from tidewolf.report.charts import LEVELS, Chart, Clock, RunStyle, ShownRun, Table, table
 
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
@@ -351,7 +350,7 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
         return None
     found = sorted(routes, key=lambda route: -route.share)
     shown = [route for route in found if route.share >= NEGLIGIBLE][:PATHS]
-    rows = [[f"{route.share:.3g}", route.commodity, route.path] for route in shown]
+    rows = [[f"{route.share:.3g}", route.commodity, route.name] for route in shown]
     if left := found[len(shown) :]:
         rows.append(["...", "", f"{len(left):,} more, each with at most {percent(left[0].share)}"])
     step = 1 if len({route.commodity for route in found}) > 1 else 2  # one needs no name

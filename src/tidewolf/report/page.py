@@ -26,10 +26,9 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, Tidewo
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
-from tidewolf.report import charts, rendering
+from tidewolf.report import charts
 from tidewolf.report import network as networks
-from tidewolf.report.charts import Chart, Clock, PlotLine, clock_of, figure, picture
-from tidewolf.report.rendering import HUES, Cell, Rows, RunStyle, Table, cells, run_styles, table
+from tidewolf.report.charts import HUES, Cell, Chart, Clock, PlotLine, Rows, RunStyle, Table, table
 from tidewolf.sets.base import Polyhedral
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     beside = [file.name for files in forms for file in files]
     record = _record(runs, **{"decisions": beside, **about})
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
-    checkpoint.write(path, rendering.document("run", record).encode())
+    checkpoint.write(path, charts.document("run", record).encode())
 
 
 def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
@@ -70,10 +69,10 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     again = f"`tidewolf resume {file.parent}` writes it again."
     try:
         record = json.loads(file.read_bytes())
-        if record["format"] != rendering.PAGE_FORMAT:
-            expected = f"Expected format {rendering.PAGE_FORMAT} of {file}, not {record['format']}"
+        if record["format"] != charts.PAGE_FORMAT:
+            expected = f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}"
             raise OtherSettings(f"{expected}. {again}")
-        text = rendering.document("run", {**record, "written": rendering.written(date)})
+        text = charts.document("run", {**record, "written": charts.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
     except TidewolfError:
@@ -84,7 +83,7 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
 
 
 def page(runs: Sequence[Run], **about: Any) -> str:
-    return rendering.document("run", _record(runs, **about))
+    return charts.document("run", _record(runs, **about))
 
 
 def _record(
@@ -109,16 +108,16 @@ def _record(
     `node_places` where its nodes are; `notes` are about the problem; `decisions` names the files
     beside the page that hold them.
     """
-    rendering.require_extras()
-    styles, clock = run_styles(runs), clock_of(runs[0].stream, runs[0].rounds)
+    charts.require_extras()
+    styles, clock = charts.run_styles(runs), charts.clock_of(runs[0].stream, runs[0].rounds)
     labels, shown = [style.label for style in styles], shown_runs(runs, entries)
     drawn, details = {chart.name: chart for chart in totals_charts(runs)}, results_table(runs)
     # losses lie on top of each other and calls are straight lines: the regret says more
     told = drawn.keys() - {"oracle calls", "loss" if "regret" in drawn else ""}
     context = {
-        "format": rendering.PAGE_FORMAT,
+        "format": charts.PAGE_FORMAT,
         "versions": checkpoint.writer(),
-        "title": rendering.title_of(name),
+        "title": charts.title_of(name),
         "about": about,
         "facts": [
             f"{runs[0].rounds:,} rounds",
@@ -130,7 +129,7 @@ def _record(
         "results": headline(details),
         "details": details,
         "warnings": metrics.hindsight_sentences(runs),
-        "figures": [figure(chart) for name, chart in drawn.items() if name in told],
+        "figures": [charts.figure(chart) for name, chart in drawn.items() if name in told],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
         "networks": networks.networks_context(shown, clock, network, node_places),
@@ -149,7 +148,7 @@ def _record(
             ("constraints", repr(runs[0].stream.constraints)),
             *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
         ],
-        "written": rendering.written(date),
+        "written": charts.written(date),
     }
     return {key: _plain(part) for key, part in context.items()}
 
@@ -165,7 +164,7 @@ def _plain(part: Any) -> Any:
 
 
 def _styled(runs: Sequence[Run]) -> list[tuple[Run, RunStyle]]:
-    return list(zip(runs, run_styles(runs), strict=True))
+    return list(zip(runs, charts.run_styles(runs), strict=True))
 
 
 def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]]:
@@ -233,7 +232,7 @@ def write_figures(
     point, `network` is what the set was made from, `node_places` where its nodes are. Returns the
     files.
     """
-    folder, clock = Path(folder), clock_of(runs[0].stream, runs[0].rounds)
+    folder, clock = Path(folder), charts.clock_of(runs[0].stream, runs[0].rounds)
     shown, written = shown_runs(runs, entries), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
     for chart in (
@@ -248,7 +247,7 @@ def write_figures(
         name = "-".join("".join(c if c.isalnum() else " " for c in chart.name).split())
         for ending in ("png", "svg"):
             written.append(folder / f"{name}.{ending}")
-            checkpoint.write(written[-1], charts.saved(picture([chart]), ending))
+            checkpoint.write(written[-1], charts.saved(charts.picture([chart]), ending))
     return written
 
 
@@ -258,7 +257,7 @@ def plot(run: Run) -> Any:
     """
     if run.rounds == 0:
         raise InvalidInput("A run of no rounds has nothing to plot.")
-    return picture(_run_charts(run))
+    return charts.picture(_run_charts(run))
 
 
 def _run_charts(run: Run) -> list[Chart]:
@@ -269,16 +268,16 @@ def html(run: Run) -> str:
     """What a notebook shows of a run: the table, charts if matplotlib is installed, and notes; what
     it prints if jinja2 is not installed.
     """
-    if not rendering.installed("jinja2"):
+    if not charts.installed("jinja2"):
         return f"<pre>{escape(str(run))}</pre>"
-    notes = learner_notes([run], rendering.learner_labels([run]))
-    return rendering.render(
+    notes = learner_notes([run], charts.learner_labels([run]))
+    return charts.render(
         "notebook_run",
-        style=rendering.notebook_style(),
+        style=charts.notebook_style(),
         results=results_table([run]),
         figures=[
-            figure(chart, tables=False)
-            for chart in (_run_charts(run) if rendering.installed("matplotlib") else ())
+            charts.figure(chart, tables=False)
+            for chart in (_run_charts(run) if charts.installed("matplotlib") else ())
         ],
         experts=experts_table(run.experts) if run.experts else None,
         limits=limits_context([run]),
@@ -320,7 +319,7 @@ def totals_charts(runs: Sequence[Run]) -> list[Chart]:
     """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
-    clock = clock_of(runs[0].stream, runs[0].rounds)
+    clock = charts.clock_of(runs[0].stream, runs[0].rounds)
     every = [_totals(*each) for each in _styled(runs)]
     known = (name for name in every[0] if all(name in lines for lines in every))
     return [_totals_chart(name, [lines[name] for lines in every], clock) for name in known]
@@ -382,7 +381,7 @@ def trust_of(run: Run) -> tuple[list[RunStyle], Floats, Int64s, Floats] | None:
 def trust_chart(run: Run, label: str = "") -> Chart | None:
     if (trust := trust_of(run)) is None:
         return None
-    (styles, means, edges, shares), clock = trust, clock_of(run.stream, run.rounds)
+    (styles, means, edges, shares), clock = trust, charts.clock_of(run.stream, run.rounds)
     texts, hues = map(metrics.weight_text, means.tolist()), [style.hue for style in styles]
     legend = [style._replace(value=text) for style, text in zip(styles, texts, strict=True)]
     return Chart(
@@ -404,7 +403,10 @@ def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """A chart and a table for each of the first runs with experts."""
     drawn = ((trust_chart(run, style.label), run) for run, style in _styled(runs))
     shown = [(chart, run) for chart, run in drawn if chart is not None][:MAX_RUNS]
-    return [{"figure": figure(chart), "table": experts_table(run.experts)} for chart, run in shown]
+    return [
+        {"figure": charts.figure(chart), "table": experts_table(run.experts)}
+        for chart, run in shown
+    ]
 
 
 # --- the decision over time -----------------------------------------------------------------------
@@ -473,7 +475,7 @@ def maps_context(runs: Sequence[Run], shown: Sequence[charts.ShownRun], clock: C
     which = kept if every > entries else "every entry"
     return {
         "about": f"A row for each entry ({which}), time from left to right.{left}",
-        "figures": [figure(chart) for chart in heat_charts(shown, clock)],
+        "figures": [charts.figure(chart) for chart in heat_charts(shown, clock)],
     }
 
 
@@ -491,7 +493,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
     """
     if not runs[0].rounds or isinstance(runs[0].stream.constraints, batch.Unlimited):
         return None
-    clock = clock_of(runs[0].stream, runs[0].rounds)
+    clock = charts.clock_of(runs[0].stream, runs[0].rounds)
     found = [(style, metrics.broken_limits(run), run) for run, style in _styled(runs)]
     bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
 
@@ -503,7 +505,7 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         some = Cell(f"{rounds:,}", (percent(rounds / clock.rounds),))
         times = clock.when(when), clock.span(first, last + 1)
         allowed = [bound_text(one.total, one.bound)] * bounded
-        return cells((one.name, size(one.total), some, size(worst), *times, *allowed))
+        return charts.cells((one.name, size(one.total), some, size(worst), *times, *allowed))
 
     groups = []
     for style, broken, run in found:

@@ -52,7 +52,7 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
-from tidewolf.live.runner import NUMBERS, follows_clock, given_demands, paths_of
+from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
 from tidewolf.methods.available import distance_moved, entries_out
 from tidewolf.methods.budget import BudgetSums
 from tidewolf.methods.capabilities import LateFeedback, experts_of

@@ -40,7 +40,8 @@ from tidewolf import session as sessions
 from tidewolf.core import arrays, conforming, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError
 from tidewolf.core.types import Array, NDArray
-from tidewolf.experiments import building, experiment, keys, models
+from tidewolf.experiments import building, models
+from tidewolf.experiments import experiment as keys
 from tidewolf.methods import base, capabilities
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Entry, SessionStore
@@ -516,7 +517,7 @@ class Description(models.Described, Request):
 
     @property
     def learner(self) -> keys.Choice:
-        chosen: keys.Choice = experiment.USUAL if self.learners is None else self.learners[0]
+        chosen: keys.Choice = keys.USUAL if self.learners is None else self.learners[0]
         if self.caution is not None and "caution" in keys.learner_keys(chosen.name):
             return keys.Choice.of(chosen.name, {"caution": _one(self.caution), **chosen.given})
         return chosen

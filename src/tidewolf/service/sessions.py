@@ -37,7 +37,7 @@ import numpy as np
 from tidewolf.core import conforming, errors, round_info
 from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
 from tidewolf.core.types import Floats
-from tidewolf.live.runner import paths_of
+from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m

@@ -1,6 +1,11 @@
-"""Take rows one by one and answer each with the decision of the next round.
+"""`tidewolf live`: read rows one by one, and answer each with the decision of the next round.
 
-    write the row  ->  observe it (from here on it is kept)  ->  decide the next round  ->  answer
+    row 1 -> decision of round 2;   row 2 -> decision of round 3;   ...
+
+A decision is made before its row is known. The answer to a row is the decision of the next round.
+After a kill the same command resumes with the answers that it would have given without the kill.
+
+write the row  ->  observe it (from here on it is kept)  ->  decide the next round  ->  answer
 
 A refused line changes nothing. The same row twice, by its time or its number, gets the same answer
 and is learned from once. The same time with other values is refused. What comes after a kill is
@@ -73,6 +78,8 @@ from tidewolf.networks.network import routes_of
 from tidewolf.session import Session
 from tidewolf.sets import MultiFlow
 from tidewolf.storage.database import SQLite, explained
+
+__all__ = ["Follower", "Line", "LiveRunner", "live_learner", "parse"]
 
 NUMBERS = ("costs", "capacities", "demands", "weights", "budgets", "spend")
 INFO = ("unavailable", "context", "advice")
@@ -442,10 +449,14 @@ def paths_of(
     K, network = reader.K, reader.network
     routes = routes_of(K, network, x, None if demands is None else np.array(demands))
     several = isinstance(K, MultiFlow) if network is None else len(network.demands) > 1
-    keys = ("path", *(["commodity"] if several else []), "share", "volume")
     if routes is None:
         return None
-    return [{key: getattr(route, key) for key in keys} for route in routes]
+    return [
+        {"path": one.name}
+        | ({"commodity": one.commodity} if several else {})
+        | {"share": one.share, "volume": one.volume}
+        for one in routes
+    ]
 
 
 def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
