@@ -128,10 +128,10 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
+    from tidewolf.experiments.experiment import to_toml
     from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import compiling_beside, locked
-    from tidewolf.experiments.experiment import to_toml
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
