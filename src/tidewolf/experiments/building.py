@@ -341,7 +341,7 @@ class Entries:
 
     def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
         absent = math.nan if name == "costs" and self.partly else 0.0
-        return np.ascontiguousarray(np.where(places >= 0, values[:, places], absent))
+        return np.where(places >= 0, values.take(places, axis=1), absent)
 
     def names_any(self, columns: Sequence[str]) -> bool:
         if self.links is not None:
