@@ -341,7 +341,7 @@ class Entries:
 
     def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
         absent = math.nan if name == "costs" and self.partly else 0.0
-        return np.ascontiguousarray(np.where(places >= 0, values[:, places], absent))
+        return np.where(places >= 0, values.take(places, axis=1), absent)
 
     def names_any(self, columns: Sequence[str]) -> bool:
         if self.links is not None:
@@ -401,9 +401,8 @@ def _from_tables(
     read = {name: at.of_used_links(name, table, paths[name]) for name, table in read.items()}
     aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
     require_seen(aligned)
-    read = {name: aligned.tables[name] for name in read}
-    numbers = {name: table for name, table in read.items() if name in TABLES}
-    losses, limits, times = functions_of(at, numbers, paths, tables, place)
+    read = aligned.tables
+    losses, limits, times = functions_of(at, read, paths, tables, place)
     rounds = _rounds(experiment, losses, limits, paths)
     if at.network is None:
         support.warn_of_negative_capacities(at.K, limits[:rounds], set())
@@ -457,9 +456,9 @@ def functions_of(
     """The losses and limits of tables of equal length, or of the functions that are named; and
     when rounds are, if the first table of such a function with times tells.
     """
-    losses, limits = at.of_numbers(
-        {key: in_order_of(at, key, read[key], paths[key]) for key in read}
-    )
+    known = [key for key in read if key in TABLES]
+    numbers = {key: in_order_of(at, key, read[key], paths[key]) for key in known}
+    losses, limits = at.of_numbers(numbers)
     times = list[NDArray]()
 
     def array(path: Path, place: Place) -> NDArray:
