@@ -59,3 +59,15 @@ def luminance(color):
 def contrast(one, other):
     low, high = sorted((luminance(one), luminance(other)))
     return (high + 0.05) / (low + 0.05)
+
+
+OUT = """(width) => [...document.querySelectorAll(
+        "figure, h1, h2, h3, p, li, a, dt, dd, td, th, svg, svg text, " +
+        ".mark, .scroll, .plot, .legend b")]
+    .filter((each) => each.checkVisibility() && !each.closest("details"))
+    .filter((each) => ![...document.querySelectorAll(".plot, .scroll")].some(
+        (box) => box !== each && box.contains(each) && box.scrollWidth > box.clientWidth))
+    .map((each) => [each.tagName + each.textContent.slice(0, 40), each.getBoundingClientRect()])
+    .filter(([, box]) => box.left < -0.5 || box.right > width + 0.5)
+    .map(([name]) => name)"""
+"""What is cut off on the left or on the right, but for what scrolls by itself."""

@@ -10,9 +10,9 @@ import pytest
 
 import browsing
 import tidewolf as tw
-from browsing import contrast, luminance
+from browsing import OUT, contrast, luminance
 from tidewolf import report
-from tidewolf.report import comparison
+from tidewolf.report.comparison import comparison_page
 
 browser, visit = browsing.browser, browsing.visit
 DATE, HOSTILE = datetime(2026, 1, 2, tzinfo=UTC), "<script>alert(1)</script>"
@@ -51,7 +51,7 @@ def files(runs, tmp_path_factory):
     learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
     problem = {"routing": tw.problems.routing(rounds=40)}
     compared = tw.compare(learners, problem, cautions=[1.0, 10.0])
-    page = comparison.comparison_page(compared, date=DATE)
+    page = comparison_page(compared, date=DATE)
     (folder / "comparison.html").write_text(page, encoding="utf-8")
     return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 
@@ -64,16 +64,6 @@ def hover(page, plot, x, y):
     page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"])
     assert page.locator(".tip").is_visible()
     return page.locator(".tip").inner_text()
-
-
-OUT = """(width) => [...document.querySelectorAll(
-        "figure, h1, h2, h3, p, li, dd, td, th, .scroll, .plot, svg text, .legend b")]
-    .filter((each) => each.checkVisibility() && !each.closest("details"))
-    .filter((each) => ![...document.querySelectorAll(".plot, .scroll")].some(
-        (box) => box !== each && box.contains(each) && box.scrollWidth > box.clientWidth))
-    .map((each) => [each.tagName + each.textContent.slice(0, 40), each.getBoundingClientRect()])
-    .filter(([, box]) => box.left < -0.5 || box.right > width + 0.5)
-    .map(([name]) => name)"""
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import naive_groups as naive
 import tidewolf as tw
-from naive_groups import price, spread, squares
 from polytopes import layered
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongType
 from tidewolf.learners import LyapunovDescent
@@ -37,6 +35,23 @@ SETS = {
 CASES_OF_CALLS = (layered(4, 5), 4.0), (Simplex(40), 2.0)
 """sets with cheap oracles, and how many calls cost about as much as the rest of a round"""
 every_set = pytest.mark.parametrize("K", [pytest.param(K, id=name) for name, K in SETS.items()])
+
+
+def squares(d, factors):
+    """|d_b|^2 of each factor."""
+    return np.array([float(part @ part) for part in np.split(d.reshape(-1), factors.starts[1:])])
+
+
+def spread(each, like, factors):
+    """The number of each factor at all of its entries."""
+    return np.repeat(each, np.diff(factors.starts, append=like.size)).reshape(like.shape)
+
+
+def price(before, after, norms2, D):
+    """sum_b (change of sigma_b) D_b^2 + |g_b|^2/(4 sigma_b) of a step between these sums."""
+    last, sigma = before.inverse_steps, after.inverse_steps
+    moved = np.where(sigma > 0.0, norms2 / np.where(sigma > 0.0, 4.0 * sigma, 1.0), 0.0)
+    return float(((sigma - last) * D**2 + moved).sum())
 
 
 def some_factors(rng):
@@ -345,7 +360,7 @@ def test_every_factor_steps_for_itself(seed, share, pending):
     g = rng.standard_normal(N) * np.repeat(rng.random(2) < 0.7, np.diff(FACTORS.starts, append=N))
     before = DescentSums(*(rng.random((3, 2)) * (rng.random(2) < 0.7)))
     x, y = rng.standard_normal((2, N))
-    far = FACTORS.diameters + np.sqrt(naive.squares(x - y, FACTORS))
+    far = FACTORS.diameters + np.sqrt(squares(x - y, FACTORS))
     assert reaches(FACTORS, x, y) == pytest.approx(np.minimum(2.0 * FACTORS.radii, far))
     found = descend(y, g, squares(g, FACTORS), before, D, FACTORS, scale, share, pending)
     for b, own in enumerate(np.split(np.arange(N), FACTORS.starts[1:])):
@@ -388,7 +403,7 @@ def test_prices_pay_for_every_policy_that_keeps_the_limits(factors, seed, size, 
         parts = [Part(ys[j], float(phi[j]), sums[j], D) for j in range(size)]
         moved = descend_together(parts, grad, 1.0, keep, factors)
         for j, (_, after) in enumerate(moved):
-            prices += naive.price(sums[j], after, phi[j] ** 2 * squares(g, factors), D)
+            prices += price(sums[j], after, phi[j] ** 2 * squares(g, factors), D)
         ys, sums = [y for y, _ in moved], [own for _, own in moved]
         # a ball that contains the comparators, so that D is kept
         ys = [y if np.linalg.norm(y) <= 0.9 else 0.9 * y / np.linalg.norm(y) for y in ys]

@@ -224,9 +224,17 @@ def test_every_learner_resumes_from_its_recording(place, name):
     assert again.certificate == whole.certificate
 
 
+def marks(here):
+    """When each checkpoint was last replaced."""
+    return {
+        path.name: path.stat().st_mtime_ns
+        for path in (here / "cut" / "checkpoints").glob("0*-seed-?")
+    }
+
+
 def begun(here, *arguments):
-    """A child that plays, seen to have written its first checkpoint."""
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    """A child that plays, seen to have written a checkpoint."""
+    before, environment = marks(here), {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     child = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],
         stderr=subprocess.PIPE,
@@ -234,7 +242,7 @@ def begun(here, *arguments):
         env=environment,
     )
     deadline = time.monotonic() + 120
-    while not list((here / "cut" / "checkpoints").glob("0*-seed-?")):
+    while marks(here) == before:
         assert child.poll() is None, child.stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.001)
@@ -242,11 +250,15 @@ def begun(here, *arguments):
 
 
 @pytest.mark.usefixtures("no_pages")
-def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
-    (here / "long.toml").write_text(LONG.replace("2500", "600"))
-    with begun(here, "run", "long.toml", "--out", "cut") as child:
-        child.kill()
-    assert child.returncode == -signal.SIGKILL
+@pytest.mark.parametrize("kills", few(1, [1, 8]))
+def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys, kills):
+    (here / "long.toml").write_text(LONG.replace("2500", "600" if kills == 1 else "12000"))
+    for kill in range(kills):
+        words = ["resume", "cut", "--quiet"] if kill else ["run", "long.toml", "--out", "cut"]
+        with begun(here, *words) as child:
+            time.sleep(np.random.default_rng(kill).uniform(0.0, 0.2) if kill else 0.0)
+            child.kill()
+        assert child.returncode == -signal.SIGKILL
     assert not (here / "cut" / "summary.json").exists()
     assert "`tidewolf resume cut`" in refused(capsys, "run", "long.toml", "--out", "cut")
     assert "`tidewolf resume cut`" in refused(capsys, "report", "cut")
@@ -257,36 +269,6 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys):
     assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
     assert results(here / "cut") == results(here / "whole")
     assert not list((here / "cut").rglob(".*"))
-
-
-@pytest.mark.soak
-def test_children_killed_at_random_moments_end_where_one_ends_that_was_not(here):
-    (here / "long.toml").write_text(LONG.replace("2500", "12000"))
-    assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
-    rng, kills = np.random.default_rng(0), 0
-    for _ in range(4):
-        RunFolder.create(here / "cut", load("long.toml").resolved(), force=True)
-        for _ in range(8):
-            before = marks(here)
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-            child = subprocess.Popen(
-                [sys.executable, "-c", PROGRAM, "resume", "cut", "--quiet"], env=environment
-            )
-            while marks(here) == before and child.poll() is None:
-                time.sleep(0.001)
-            time.sleep(rng.uniform(0.0, 0.2))
-            child.kill()
-            kills += child.wait() == -signal.SIGKILL
-        assert main(["resume", "cut", "--quiet"]) == 0
-        assert results(here / "cut") == results(here / "whole")
-    assert kills > 0
-
-
-def marks(here):
-    """When each checkpoint was last replaced."""
-    return {
-        path.name: path.stat().st_mtime_ns for path in (here / "cut" / "checkpoints").glob("0*")
-    }
 
 
 @pytest.mark.parametrize("number", few(1, [signal.SIGINT, signal.SIGTERM]))

@@ -140,19 +140,6 @@ def test_memory_is_that_of_the_rounds_that_wait():
 # --- bounds ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", [tw.baselines.SinhaVaze, tw.LyapunovDescent, tw.Ensemble])
-def test_rounds_that_arrive_together_are_of_the_points_that_were_played(kind):
-    """Also the newest, which is decided before the others move the learner."""
-    K, C = tw.sets.Simplex(2), np.array([[4.0, 0.0], [1.0, 0.0], [0.0, 3.0]])
-    learner, stream = kind(K), late(tw.Stream(tw.functions.Linear(C)), np.array([1, 1, 2]))
-    played, found = np.array([one.x for one in tw.play(learner, stream)]), 0.0
-    for c, x in zip(C, played, strict=True):
-        found += float(K.tangent(c) @ (x - K.center))
-    *_, last = tw.play(learner, stream)
-    assert last.state.dual.sums.loss_at == pytest.approx(found)
-    assert abs(played[2] - played[0]).max() > 0.1  # they move it
-
-
 def test_a_round_that_nobody_tells_of_adds_its_slope_times_the_diameter():
     K = tw.sets.Simplex(3)
     stream, arrives = hostile_stream(K, 20, 1), np.arange(20)

@@ -17,7 +17,7 @@ from tidewolf.core import errors, feedback
 from tidewolf.functions import Affine, Capacity, Linear
 from tidewolf.methods.base import Bound
 from tidewolf.methods.certificate import GradientSums, paid_at_most, regret_at_most
-from tidewolf.methods.steps import lyapunov, saddle
+from tidewolf.methods.steps import saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, VertexHull
 
 LYAPUNOV = {
@@ -45,26 +45,6 @@ def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
         learner = kind(K, horizon=5, **{f"{name}_lipschitz": 4.9})
         with pytest.raises(errors.InvalidInput, match=rf"slope 5 .* {name}_lipschitz = 4\.9"):
             learner.update(learner.start(), seen)
-
-
-@pytest.mark.parametrize("kind", [tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze])
-def test_a_horizon_only_holds_the_exponent_still(kind):
-    """Limits that are kept leave nothing for a horizon to change; past a horizon of 16 there is
-    none. Nothing restarts, and there is no note.
-    """
-    K = Simplex(4)
-    stream = hostile("switching", K, 80, 1)
-    kept = tw.Stream(stream.losses, Capacity(np.full((80, 4), 2.0)))
-    for horizon in (4, None):
-        learner = kind(K, horizon=horizon)
-        state = tw.run(learner, stream).final_state
-        assert state.dual.rounds == state.t == 80
-        assert not any("horizon" in note for note in learner.notes(state))
-    if kind is not tw.LyapunovFrankWolfe:
-        np.testing.assert_array_equal(actions(kind(K, horizon=80), kept), actions(kind(K), kept))
-        short, unknown = actions(kind(K, horizon=16), stream), actions(kind(K), stream)
-        np.testing.assert_array_equal(short, unknown)
-        assert (actions(kind(K, horizon=80), stream) != unknown).any()
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -167,15 +147,6 @@ def test_an_oracle_that_errs_adds_its_error():
 
 
 @each_lyapunov
-def test_a_given_slope_gives_a_bound_on_the_violation(kind):
-    stream = hostile("switching", DIAMOND, 200, 2)
-    largest = float(np.linalg.norm(stream.losses.C, axis=1).max())
-    run = tw.run(kind(DIAMOND, horizon=200, loss_lipschitz=largest), stream)
-    assert 0.0 < run.violations.sum() <= run.bound.violation < math.inf
-    assert run.bound.reason == ""
-
-
-@each_lyapunov
 def test_curved_losses_have_a_bound_on_the_violation_without_a_given_slope(kind):
     """Limits of 0.45 on both sides of the diamond are broken at first and can be kept; away from
     the path played losses are steep.
@@ -248,23 +219,6 @@ def breached(K, rounds, depth):
     return tw.Stream(
         Linear(rng.standard_normal((rounds, *K.shape))), Affine(A, A @ K.center - depth)
     )
-
-
-@each_lyapunov
-def test_the_unit_in_which_weights_are_kept_changes_nothing_but_rounding(kind, monkeypatch):
-    K, T = Simplex(4), 400
-    monkeypatch.setattr(tw.LyapunovDescent, "compiled", None)  # kernels have their own constants
-    stream, learner = breached(K, T, 40.0), kind(K, horizon=T)
-    hasty = {WangWanZhang: 1500.0, tw.LyapunovFrankWolfe: 60.0}.get(kind, 10.0)
-    monkeypatch.setattr(lyapunov, "THETA", hasty)  # weights that grow fast enough to need units
-    whole = tw.run(learner, stream)
-    monkeypatch.setattr(lyapunov, "_STRIDE", 4)
-    stepped = tw.run(learner, stream)
-    assert whole.final_state.dual.exponent == 0
-    assert stepped.final_state.dual.exponent >= 8
-    # between equal vertices rounding chooses, and a small step follows
-    np.testing.assert_allclose(stepped.losses, whole.losses, atol=1e-5)
-    assert learner.bound(stepped).regret == pytest.approx(learner.bound(whole).regret, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", [tw.LyapunovDescent, SinhaVaze])

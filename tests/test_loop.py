@@ -267,16 +267,6 @@ def test_a_class_with_all_methods_of_a_capability_has_it(kind):
     assert not issubclass(type("Lacks", (), dict.fromkeys(names[1:])), kind)
 
 
-def test_ensemble_and_descent_have_these_capabilities():
-    every = {kind.__name__ for kind in Capability.__subclasses__()}
-    for kind, lacks in (
-        (tw.Ensemble, {"Explores", "BoundsParts"}),
-        (LyapunovDescent, {"Explores", "BoundsParts", "MixesExperts", "ChoosesFeedback"}),
-    ):
-        has = {one.__name__ for one in Capability.__subclasses__() if issubclass(kind, one)}
-        assert every - has == lacks
-
-
 def test_side_information_is_checked():
     learner, known = Obedient(Simplex(4)), tw.RoundInfo(time=3.0)
     for bad in (3.0, (3.0, None, None, None, None), {"time": 3.0}, None):

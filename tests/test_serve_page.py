@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import browsing
 import tidewolf as tw
-from browsing import contrast, luminance
+from browsing import OUT, contrast, luminance
 from test_hosted_session import THREE, Door
 from tidewolf.service.pages import MOST, content_policy, line, session_page, sessions_page, sticks
 from tidewolf.service.requests import Caller
@@ -200,17 +200,7 @@ def test_nothing_scrolls_sideways_or_is_cut_off(visit, name):
     for width in (320, 390, 768, 1280):
         tab.set_viewport_size({"width": width, "height": 900})
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
-        out = tab.evaluate(
-            """(width) => [...document.querySelectorAll(
-                    "h1, h2, p, li, dt, dd, a, th, td, svg, .mark, figure")]
-                .filter((each) => each.checkVisibility())
-                .map((each) => [each.tagName + each.textContent.slice(0, 40),
-                                each.getBoundingClientRect()])
-                .filter(([, box]) => box.left < -0.5 || box.right > width + 0.5)
-                .map(([name, box]) => [name, box.left, box.right])""",
-            width,
-        )
-        assert (width, out) == (width, [])
+        assert (width, tab.evaluate(OUT, width)) == (width, [])
 
 
 TEXTS = """() => {
