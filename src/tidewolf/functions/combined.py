@@ -15,17 +15,9 @@ from typing import Annotated, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
+from tidewolf.core import arrays
 from tidewolf.core.arguments import as_items
-from tidewolf.core.arrays import (
-    as_number,
-    frozen,
-    is_array,
-    like,
-    namespace,
-    taken,
-    to_numpy,
-    zeros,
-)
+from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
@@ -666,4 +658,4 @@ def require_points_of(K: Any, batches: Iterable[Batch]) -> None:
 
 
 def _own(array: Array) -> Array:
-    return frozen(array + 0.0)
+    return arrays.frozen(array + 0.0)

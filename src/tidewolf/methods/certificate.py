@@ -44,7 +44,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
@@ -66,7 +66,7 @@ class GradientSums(NamedTuple):
         return cls(*[arrays.frozen(arrays.zeros(K.shape, K.center))] * 2)
 
 
-class BrokenLimit(NamedTuple):
+class Broken(NamedTuple):
     """What a limit says that was broken in a block of rounds."""
 
     i: int
@@ -75,9 +75,6 @@ class BrokenLimit(NamedTuple):
     offset: float  # sum <gradient, x_t - x>
     slope: float
     impossible: bool  # whether no point could have avoided a violation as large as it was
-
-
-BrokenLimits: TypeAlias = Sequence[BrokenLimit]
 
 
 class SharpSums(NamedTuple):
@@ -89,18 +86,8 @@ class SharpSums(NamedTuple):
     paid: float = 0.0
     broken: int = 0  # N
 
-    @classmethod
-    def start(cls, K: oracle.HasLMO) -> SharpSums:
-        return cls(*[arrays.frozen(arrays.zeros(K.shape, K.center))] * 2)
-
     def after(
-        self,
-        rounds: int,
-        n: int,
-        at: Array,
-        before: float,
-        reach: float,
-        found: Sequence[BrokenLimit],
+        self, rounds: int, n: int, at: Array, before: float, reach: float, found: Sequence[Broken]
     ) -> SharpSums:
         """With the last n of so many rounds, played `at` from the center; G D was `before` and is
         `reach`.

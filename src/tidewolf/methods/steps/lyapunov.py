@@ -101,17 +101,10 @@ import numpy as np
 from tidewolf.core import arrays, batch, errors, oracle
 from tidewolf.core.feedback import FirstOrder, limits_of, other_count
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods import certificate
 from tidewolf.methods.base import NEEDS_SLOPES, Bound
 from tidewolf.methods.capabilities import LimitBound
-from tidewolf.methods.certificate import (
-    BrokenLimit,
-    BrokenLimits,
-    CellSums,
-    GradientSums,
-    SharpSums,
-    paid_at_most,
-    regret_at_most,
-)
+from tidewolf.methods.certificate import Broken, CellSums, GradientSums, SharpSums
 from tidewolf.methods.steps.saddle import HOPELESS, kept_possible
 from tidewolf.methods.steps.slopes import Given, Slopes, slope_of_rounds, tangent_part
 
@@ -237,6 +230,7 @@ class LyapunovWeights:
     target: float | None = None  # beta
 
     def start(self) -> DualState:
+        sums = GradientSums.start(self.K)
         return DualState(
             rounds=0,
             violation=0.0,
@@ -245,8 +239,8 @@ class LyapunovWeights:
             exponent=0,
             paid=0.0,
             impossible=False,
-            sums=GradientSums.start(self.K),
-            sharp=SharpSums.start(self.K),
+            sums=sums,
+            sharp=SharpSums(sums.limit, sums.limit),
             aim=None if self.target is None else Aim(FIRST_Z),
         )
 
@@ -313,7 +307,7 @@ class LyapunovWeights:
         numbers = V, max(w), block.rounds, grad_f, offset, shares
         return Surrogate(g, arrays.inner(g, g), weighed, unit, P, value, *numbers)
 
-    def _breach(self, i: int, one: FirstOrder, known: float) -> BrokenLimit:
+    def _breach(self, i: int, one: FirstOrder, known: float) -> Broken:
         """What a limit that was broken says, whose slope was known to be this much."""
         size, given = one.constraint_slope, self.constraint_lipschitz
         gradient, slope = tangent_part(
@@ -323,14 +317,10 @@ class LyapunovWeights:
         slope = max(known, slope_of_rounds(self.K, slope, one))
         reach = one.rounds * slope * self.K.diameter
         violation, impossible = kept_possible(one, reach, self.K.center)
-        return BrokenLimit(i, gradient, violation, one.constraint_offset, slope, impossible)
+        return Broken(i, gradient, violation, one.constraint_offset, slope, impossible)
 
     def _weights(
-        self,
-        dual: DualState,
-        limits: Sequence[tuple[float, ...]],
-        found: BrokenLimits,
-        n: int,
+        self, dual: DualState, limits: Sequence[tuple[float, ...]], found: Sequence[Broken], n: int
     ) -> tuple[list[float], int, Aim | None]:
         """The weights of limits, by their Q, G and ratio of slopes, after n rounds, in units of
         2^exponent; that exponent, and the aim.
@@ -452,7 +442,7 @@ class LyapunovWeights:
         if cells is None and sharp.broken:
             sums = dual.sums._replace(limit=sharp.limit, limit_at=sharp.limit_at)
             families.append((sums, sharp.paid))
-        regret = min(regret_at_most(self.K, *each, cells) for each in families)
+        regret = min(certificate.regret_at_most(self.K, *each, cells) for each in families)
         found = (self._most(dual, *each, cells) for each in families)
         most = [one for one in found if one is not None]
         known = regret if math.isfinite(regret) else None
@@ -471,7 +461,7 @@ class LyapunovWeights:
         """The most that can have been paid; None if it is proved that no point keeps every
         limit.
         """
-        most = paid_at_most(self.K, sums, cells)
+        most = certificate.paid_at_most(self.K, sums, cells)
         size = abs(sums.limit_at) + arrays.norm(sums.limit) * self.K.radius
         rounding = math.sqrt(arrays.eps_of(self.K.center)) * (size + paid)
         return None if dual.impossible or paid - most > rounding else max(most, paid)
