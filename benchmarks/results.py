@@ -243,7 +243,8 @@ def _panel(ax: Any, rows: Rows, task: str) -> None:
     ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
     if limited:
         ax.set_xscale("log")
-        ax.axvspan(0.025 * least, least, color="#009E73", alpha=0.07, lw=0)
+        given: Any = {"color": "#009E73", "alpha": 0.07, "lw": 0, "label": "within the tolerance"}
+        ax.axvspan(0.025 * least, least, **given)
     ax.set(title=task, ylabel="mean loss per round")
     ax.set_xlabel(words if limited else "99th percentile of the loss")
     ax.grid(color="#EEEEEE")

@@ -44,6 +44,27 @@ points = st.builds(point, st.floats(-10.0, 10.0), st.one_of(st.just(0.0), st.flo
 frontiers, scales = st.lists(points, min_size=1, max_size=6), st.floats(0.01, 100.0)
 
 
+def test_targets_are_a_curve_of_their_own_without_a_caution(tmp_path):
+    problem = routing(rounds=ROUNDS)
+    learners = [LyapunovDescent, SinhaVaze, partial(LyapunovDescent, target_violation=0.5)]
+    named = dict(zip(("descent", "exact", "given"), learners, strict=True))
+    found = tw.compare(named, [problem], cautions=[3.0, 30.0], targets=[0.1, 0.01])
+    assert found.learners == ("descent", "descent with a target", "exact", "given")
+    aimed = found.frontier(problem.name, "descent with a target")
+    assert [(p.knob, p.value, p.caution) for p in aimed] == [
+        ("target_violation", 0.01, None),
+        ("target_violation", 0.1, None),
+    ]
+    for at in aimed:
+        own = tw.run(LyapunovDescent(problem.K, target_violation=at.value), problem.stream)
+        assert at.violation == pytest.approx(own.violations.mean(), rel=1e-9)
+    assert not any(p.target_violation for p in found.entries if p.learner == "exact")
+    assert not found.failures, "a learner with a target of its own is not played at cautions"
+    assert [p.value for p in found.frontier(problem.name, "given")] == [0.01, 0.1]
+    found.save(tmp_path)
+    assert tw.Comparison.load(tmp_path).frontier(problem.name, "descent with a target") == aimed
+
+
 @given(frontiers, scales)
 def test_a_frontier_matches_itself(ours, scale):
     assert shortfall(ours, ours, scale) <= 0.0

@@ -366,7 +366,7 @@ def test_the_commented_file_explains_every_key_and_no_other(of_network):
     known = {*(models.File.model_fields.keys() - {"left_out"}), *TABLES, *network}
     known |= {*models.Outputs.model_fields, *files, "horizons", "gaps", "context", "advice"}
     known.add("objective")
-    settings = {"calls_per_round", "season", "experts"}
+    settings = {"calls_per_round", "season", "experts", "target_violation"}
     if of_network:
         known, settings = known - {"weights", "budgets"}, {*settings, "headroom"}
     else:
@@ -606,12 +606,16 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
         ("season = 96", 96, ()),
         ('season = "12h"', "12h", ()),
         ('experts = ["last", "1d", 96]', None, ("last", "1d", 96)),
+        ('experts = ["static", "leader"]', None, (tw.experts.Static(), tw.experts.Leader())),
     ],
 )
 def test_a_season_and_experts_are_periods_and_data_to_solve_with(network, line, context, advisers):
     (learner,) = made(told(network, learner=f'name = "Ensemble"\n{line}'))
     assert learner.context == (None if context is None else tw.experts.Season(context))
-    assert learner.advisers == tuple(map(tw.experts.Resolve, advisers))
+    data = tuple(
+        x if isinstance(x, tw.experts.Adviser) else tw.experts.Resolve(x) for x in advisers
+    )
+    assert learner.advisers == data
     (network / "again.toml").write_text(load("told.toml").resolved().toml())
     assert made("again.toml") == [learner]
 
@@ -631,6 +635,22 @@ def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
         assert not any(each.given for each in others)
         alone = replace(experiment, learners=(Choice("Ensemble"),))
         assert alone.taken(problem) is alone, "who is named has the settings that were given"
+
+
+@pytest.mark.parametrize("rounds", [191, 192])
+def test_the_leader_is_an_expert_by_default_if_a_file_has_rounds_enough(network, numbers, rounds):
+    for name, values in zip(("costs", "capacities"), numbers, strict=True):
+        (network / f"{name}.csv").write_text(table(NAMES, np.resize(values, (rounds, len(NAMES)))))
+    experiment = load("network.toml")
+    assert experiment.taken(experiment.problem(0)).learners[0].given == {
+        "season": "1d",
+        "experts": ("last", "1d", *["leader"] * (rounds == 192)),
+    }
+
+
+def test_a_run_says_which_experts_play_if_the_file_names_no_learners(network, capsys):
+    assert cli.main(["run", "network.toml"]) == 0
+    assert 'experts = ["last"]' in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_learner_is_the_files_where_the_file_has_it():

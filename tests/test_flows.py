@@ -482,6 +482,7 @@ def paths(share, **options):
     return lambda: K.paths(share * K.center, **options)
 
 
+TWICE = MultiFlow.from_edges([("s", "t")], [("s", "t", 2.0)])
 REFUSED = [
     (one([], "s", "t"), errors.EmptyGraph, None),
     (one(LINE, "a", "t"), errors.UnknownNode, "source"),
@@ -498,6 +499,7 @@ REFUSED = [
     (paths(1.5), errors.NotAMember, None),
     (paths(0.0), errors.NotAMember, None),
     (paths(1.0, tolerance=0.9), errors.InvalidInput, None),
+    (lambda: TWICE.paths(TWICE.center, tolerance=1e308), errors.InvalidInput, None),
     (many(), errors.InvalidInput, "commodities"),
     (many("st"), errors.WrongType, "commodities"),
     (many(("s", ["t"], 1.0)), errors.WrongType, "commodities"),

@@ -205,7 +205,8 @@ class Week:
         assert self.does(lambda one: one.observe(**told)) is None
         played = seen.get("played", x)
         self.model.epoch.append((costs, room, played, x))
-        self.model.observed[number] = {**seen, "round": number}
+        is_remembered = self.memory._keeper.numbered  # not, if it went back to nothing before
+        self.model.observed[number] = {**seen, "round": number} if is_remembered else None
         upcoming = next_round(self.memory.state)
         if number >= upcoming - 1:
             self.model.last = played
@@ -431,6 +432,11 @@ def test_headroom_is_that_of_decisions_though_the_next_round_is_settled_in_betwe
         if t >= 2:
             session.observe(round=t - 2, costs=[0.0, 1.0], capacities=[0.9 - 0.01 * (t - 2), 1.0])
     assert session.state.advisers[0].drops.usual() == pytest.approx([0.03, 0.0])
+
+
+def test_a_session_that_went_back_to_nothing_numbers_rounds_as_a_reopened_one(tmp_path):
+    lived([(10, 1), (8, 0), (5, 0), (8, 0)], "descent", 0, per_constraint=False, capped=False,
+          expire=None, every=1, history=True)  # fmt: skip
 
 
 # --- all at once ----------------------------------------------------------------------------------

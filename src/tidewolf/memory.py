@@ -361,7 +361,7 @@ class Memory(Generic[S]):
         before = {one: content for one, content in self.contents.items() if one < number}
         contents = {one: it for one, it in before.items() if decision(state, one) is None}
         self._state, self.arrays, self.info_ids = state, None, info_ids
-        self.contents = contents
+        self.numbered, self.contents = bool(contents), contents
 
 
 def carried(

@@ -128,6 +128,7 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
+    from tidewolf.experiments.experiment import to_toml
     from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
     from tidewolf.experiments.incumbent import read_incumbent
     from tidewolf.experiments.jobs import compiling_beside, locked
@@ -138,7 +139,7 @@ def run_command(
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     with compiling_beside(requested):
-        problem = requested.problem(requested.seeds[0])
+        problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
         requested = requested.taken(problem)
         resolved = replace(requested.resolved(len(problem)), folder=None)
         # all are made before the first one runs, so that a wrong setting costs no time
@@ -155,7 +156,11 @@ def run_command(
             return
         folder.mkdir(parents=True, exist_ok=True)
         with locked(folder, "run", again=True):
-            _play(RunFolder.create(folder, resolved, force=force), problem, as_json, quiet, verbose)
+            created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
+            if unnamed and requested.document is not None:
+                mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
+                notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
+            _play(created, problem, as_json, quiet, verbose, notes)
 
 
 def resume(
@@ -329,7 +334,14 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(folder: RunFolder, first: Any, as_json: bool, quiet: bool, verbose: bool) -> None:
+def _play(
+    folder: RunFolder,
+    first: Any,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+    more: Sequence[str] = (),
+) -> None:
     from tidewolf import report as report_pages
 
     experiment = folder.experiment
@@ -374,7 +386,7 @@ def _play(folder: RunFolder, first: Any, as_json: bool, quiet: bool, verbose: bo
             folder.page(each.seed),
             left_out,
             decisions=folder.decisions_file if is_first else None,
-            notes=(*each.notes, *notes) if is_first else (),
+            notes=(*more, *each.notes, *notes) if is_first else (),
             verbose=verbose,
         )
 
@@ -386,6 +398,8 @@ _HEADROOMS = (
     "round; 0,0.5,1,2,4,8 by default."
 )
 
+_TARGETS = "Violations per round to aim at (target_violation), a curve of its own; none by default."
+
 
 def compare_command(
     experiment: screen.ExperimentNames = None,
@@ -393,6 +407,7 @@ def compare_command(
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
     headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
+    targets: Annotated[str | None, opt("V,...", _TARGETS)] = None,
     budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
@@ -420,6 +435,7 @@ def compare_command(
     Examples:
       tidewolf compare network.toml
       tidewolf compare network.toml --cautions 3,10,30 --jobs 4
+      tidewolf compare network.toml --targets 0.001,0.003,0.01
       tidewolf compare routing sdp --rounds 500 --seeds 0,1,2
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
       tidewolf compare --json | jq '.rankings[].saving'
@@ -434,6 +450,7 @@ def compare_command(
         cautions=parse_numbers(cautions, "--cautions", float),
         headrooms=parse_numbers(headrooms, "--headrooms", float),
         budgets=parse_numbers(budgets, "--budgets", float),
+        targets=parse_numbers(targets, "--targets", float),
         seeds=parse_numbers(seeds, "--seeds", int),
     )
     folder = out or (requested[0].folder or Path("out")) / "compare"
@@ -474,8 +491,8 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
 
 
 def _entry_name(entry: Entry) -> str:
-    knobs = {"caution": entry.caution, "headroom": entry.headroom}
-    at = [f"{knob} {value:g}" for knob, value in knobs.items() if value is not None]
+    knobs = ("caution", "headroom", "target_violation")
+    at = [f"{knob} {value:g}" for knob in knobs if (value := getattr(entry, knob)) is not None]
     return ", ".join([entry.stream, entry.learner, *at])
 
 

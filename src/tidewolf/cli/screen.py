@@ -363,7 +363,7 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
         (who, point)
         for who in comparison.learners
         for point in comparison.frontier(stream, who)
-        if who == learner or point.knob == "headroom"
+        if who == learner or point.knob in ("headroom", "target_violation")
     ]
     names = [f"{who}, {point.at}{' (default)' * point.default}" for who, point in shown]
     _print_table(names, [point for _, point in shown], _POINT_COLUMNS, "per round")

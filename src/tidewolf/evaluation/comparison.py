@@ -80,7 +80,7 @@ class Point(NamedTuple):
     churn : float or None
         How far the decision moved, half the L1 change.
     knob : str
-        What is turned: caution, headroom; empty if there is nothing to turn.
+        What is turned: caution, headroom, target_violation; empty if there is nothing to turn.
     """
 
     caution: float | None
@@ -109,7 +109,7 @@ class Point(NamedTuple):
 
     @property
     def at(self) -> str:
-        return f"{self.knob} {self.value:g}" if self.knob else ""
+        return f"{self.knob.partition('_')[0]} {self.value:g}" if self.knob else ""
 
 
 class Entry(NamedTuple):
@@ -137,7 +137,7 @@ class Entry(NamedTuple):
         Share of rounds in which the limit was broken.
     churn : float or None
         How far the decision moved, half the L1 change.
-    headroom : float or None
+    headroom, target_violation : float or None
         None if the learner has no such setting.
     default : bool
         Whether caution, or headroom, is the learner's default.
@@ -167,6 +167,7 @@ class Entry(NamedTuple):
     churn_p99: float | None = None
     churn_worst: float | None = None
     headroom: float | None = None
+    target_violation: float | None = None
     default: bool = False
 
 
@@ -312,7 +313,8 @@ class Comparison(values.Value):
         groups: dict[Any, list[Entry]] = {}
         for e in self.entries:
             if (e.stream, e.learner) == (stream, learner) and budget in (None, e.budget or budget):
-                groups.setdefault((e.budget, e.caution, e.headroom), []).append(e)
+                knobs = e.budget, *(getattr(e, name) for name in KNOBS)
+                groups.setdefault(knobs, []).append(e)
         by_regret = self.measure(stream) == "regret"
         points = (_point(group, by_regret) for group in groups.values())
         kept = [p for p in points if p is not None and (seconds is None or p.seconds <= seconds)]
@@ -720,7 +722,7 @@ def _point(group: Sequence[Entry], by_regret: bool) -> Point | None:
 
 # What a point has: the mean over seeds, of the worst and of infeasibility the largest of any.
 _MEASURED = Point._fields[3:-3]
-KNOBS = ("caution", "headroom")
+KNOBS = ("caution", "headroom", "target_violation")
 
 
 # --- frontiers ------------------------------------------------------------------------------------

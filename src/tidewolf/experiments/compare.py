@@ -59,7 +59,7 @@ Entrants: TypeAlias = Sequence[tuple[str, Choice, Mapping[str, Any]]]
 CAUTIONS = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 # The values that a comparison of experiments takes by default.
 HEADROOMS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
-_SETTINGS = ("caution", "headroom", "calls_per_round")
+_SETTINGS = (*KNOBS, "calls_per_round")
 # What an entry and a row of a sweep have under the same name.
 _BY_ROUND = ("broken", *map("_".join, product(("loss", "violation", "churn"), ("p99", "worst"))))
 _UNKNOWN: jobs.Row = {"reason": "No run ended, so the best point in hindsight is not known."}
@@ -92,6 +92,7 @@ def compare(
     streams: StreamSource | Sequence[StreamSource] | Mapping[str, StreamSource],
     *,
     cautions: Sequence[float] | None = None,
+    targets: Sequence[float] | None = None,
     budgets: Sequence[float] | None = (1.0,),
     seeds: Sequence[int] = (0,),
     progress: Callable[[Step, recording.RunProgress], None] | None = None,
@@ -109,6 +110,9 @@ def compare(
         Problems, functions of a seed that make one, or, in a mapping, pairs (K, stream).
     cautions : sequence of float, default None
         The cautions to try; None: each learner's own default.
+    targets : sequence of float, default None
+        Violations per round to aim at, in place of cautions; a learner that takes one is played
+        at these too, under a name of its own. None: none. Unit: of the constraint.
     budgets : sequence of float, default (1.0,)
         The oracle calls allowed per round; None: each learner's own default.
     seeds : sequence of int, default (0,)
@@ -142,7 +146,7 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    grid = _grid(cautions, None, budgets)
+    grid = _grid(cautions, None, budgets, targets)
     factories = _factories(learners)
     entrants = [(key, Choice(key), _defaults(make) or {}) for key, make in factories.items()]
     all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
@@ -170,6 +174,7 @@ def plan_comparison(
     cautions: Sequence[float] | None = None,
     headrooms: Sequence[float] | None = None,
     budgets: Sequence[float] | None = None,
+    targets: Sequence[float] | None = None,
     seeds: Sequence[int] | None = None,
 ) -> tuple[Match, ...]:
     """Every learner of every experiment at every value of the knobs that it has.
@@ -177,7 +182,7 @@ def plan_comparison(
     Values that are given here replace the usual ones and those of the experiment. A seed that
     changes neither stream nor learner is not played again.
     """
-    grid, matches = _grid(cautions, headrooms, budgets), list[Match]()
+    grid, matches = _grid(cautions, headrooms, budgets, targets), list[Match]()
     all_seeds = _numbers(seeds, "seed", partial(as_count, least=0))
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
@@ -230,7 +235,8 @@ def _matches(
     """Every learner on every problem, at every combination of values of its knobs: those of the
     grid. Knobs without any stay at their own, or, if there are `usual` values, take those too.
     """
-    for (problem, seeds), (label, choice, known) in product(problems, entrants):
+    every = [*_aimed(entrants, grid["target_violation"])]
+    for (problem, seeds), (label, choice, known) in product(problems, every):
         own = {knob: choice.given.get(knob, known[knob]) for knob in _SETTINGS if knob in known}
         tried: dict[str, tuple[Any, ...]] = {}
         for name, at in own.items():
@@ -246,8 +252,22 @@ def _matches(
             entrant = Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
                 entry = Entry(source.name, label, seed, at["caution"], at["calls_per_round"])
-                entry = entry._replace(headroom=at["headroom"], default=default)
+                entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
                 yield Match(jobs.Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
+
+
+def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]:
+    """The entrants, and once more with a target for the violation in place of a caution if there
+    are targets: no learner has both to turn.
+    """
+    for label, choice, known in entrants:
+        aims = choice.given.get("target_violation", known.get("target_violation")) is not None
+        other = "caution" if aims else "target_violation"
+        yield label, choice, {key: at for key, at in known.items() if key != other}
+        if targets and not aims and "target_violation" in known:
+            given = {key: at for key, at in choice.given.items() if key != "caution"}
+            aimed = {key: at for key, at in known.items() if key != "caution"}
+            yield f"{label} with a target", Choice.of(choice.name, given), aimed
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
@@ -326,8 +346,9 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
     return problem
 
 
-def _grid(cautions: Any, headrooms: Any, budgets: Any) -> Grid:
+def _grid(cautions: Any, headrooms: Any, budgets: Any, targets: Any) -> Grid:
     return {
+        "target_violation": _numbers(targets, "target", partial(as_number, above=0.0)),
         "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
         "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
         "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),

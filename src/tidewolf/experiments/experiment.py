@@ -569,8 +569,9 @@ BUILTIN_LEARNERS = (*DEFAULT_LEARNERS, "DriftPlusPenalty", "PrimalDual", "Bandit
 # The learner of a session that names none.
 USUAL = Choice.of("Ensemble", {"experts": ["last"]})
 _TIMES = "the time of rounds: give a number of rounds, or tables with a column called time."
-# From how many days on, and how many rounds per day, a day is taken as the season.
-_DAYS, _PER_DAY = 3, 4
+# From how many days on, and how many rounds per day, a day is taken as the season; and from how
+# many rounds of a file on the leader is among the experts, which is fitted every 48 at first.
+_DAYS, _PER_DAY, _FITTED = 3, 4, 192
 
 
 @dataclass(frozen=True)
@@ -894,19 +895,20 @@ class Experiment:
     def taken(self, problem: Problem, *, all_play: bool = False) -> Experiment:
         """A copy with the learners that play this problem. If no learners were named, default
         learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
-        gets the problem's period and re-solves. So does an Ensemble chosen by name alone
-        (`as_run`).
+        gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
+        does an Ensemble chosen by name alone (`as_run`).
         """
         if not self.has_default_learners and not self.as_run:
             return self
         learners, left_out = list[Choice](), dict[str, str]()
         may_refuse = self.has_default_learners and not all_play
+        fits = isinstance(self.stream, Tables) and len(problem) >= _FITTED
         for each in self.learners:
             reason = _refusal(each.name, problem) if may_refuse else None
             if reason is not None:
                 left_out[each.name] = reason
             elif self.has_default_learners or (each.name in self.as_run and not each.settings):
-                learners.append(_with_season(each, problem))
+                learners.append(_with_experts(each, problem, fits))
             else:
                 learners.append(each)
         return replace(self, learners=tuple(learners), as_run=(), left_out=tuple(left_out.items()))
@@ -1024,9 +1026,10 @@ def _require_info(learner: Learner[Any], stream: batch.Stream) -> None:
             raise InvalidInput(sentence, setting=setting)
 
 
-def _with_season(choice: Choice, problem: Problem) -> Choice:
+def _with_experts(choice: Choice, problem: Problem, fits: bool) -> Choice:
     """An Ensemble with the season of a problem, or of a day if rounds have dates, several per day
-    over some days; and with re-solving as its experts. Others as they are.
+    over some days; with re-solving as its experts, and with the leader if that `fits`. Others as
+    they are.
     """
     if choice.name != "Ensemble":
         return choice
@@ -1035,9 +1038,10 @@ def _with_season(choice: Choice, problem: Problem) -> Choice:
     if period is None and stamps is not None and stamps.dtype.kind == "M" and len(stamps) > 1:
         days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
         period = "1d" if days >= _DAYS and len(stamps) / days >= _PER_DAY else None
+    leader = ["leader"] if fits else []
     if period is None:
-        return USUAL
-    return Choice.of(choice.name, {"season": period, "experts": ["last", period]})
+        return Choice.of(choice.name, {"experts": ["last", *leader]})
+    return Choice.of(choice.name, {"season": period, "experts": ["last", period, *leader]})
 
 
 def _refusal(name: str, problem: Problem) -> str | None:

@@ -167,8 +167,10 @@ capacities = "{{data}}/capacities.csv"
 name = "Ensemble"               # mixes descent at several steps, a season and other experts
 season = "1d"                   # the period of patterns; or a number of rounds
 experts = ["last", "1d"]        # re-solve with the last round's data, and with those of a day ago,
-#                               # at several sizes of headroom; or a name of [stream] advice
-# caution = 10.0                # here for this learner alone
+#                               # at several sizes of headroom; "leader": the best fixed decision
+#                               # so far; "static": the first one; or a name of [stream] advice
+# target_violation = 0.002      # the violation per round that you accept, on average; or
+# caution = 10.0                # how much a violation weighs: more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]
@@ -242,9 +244,11 @@ _PROBLEM = f"""\
 name = "Ensemble"               # mixes descent at several steps, a season and other experts
 experts = ["last"]              # what proposes decisions: "last" re-solves with the last round's
 #                               # data; a number of rounds, or "1d" with times, with data that old;
-#                               # or a name of [stream] advice
+#                               # "leader": the best fixed decision so far; "static": the first
+#                               # one; or a name of [stream] advice
 # season = 96                   # the period of patterns: so many rounds, or "1d" with times
-# caution = 10.0                # more is more careful about limits
+# target_violation = 0.002      # the violation per round that you accept, on average; or
+# caution = 10.0                # how much a violation weighs: more is more careful about limits
 # calls_per_round = 1.0         # how often the set may be asked, on average
 
 [[learners]]

@@ -36,7 +36,7 @@ from tidewolf.core import arguments, arrays, batch, errors, oracle
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.settings import Check, Magnitude
 from tidewolf.core.types import Floats
-from tidewolf.experts import Adviser, Context, Named, Resolve, Season, context
+from tidewolf.experts import Adviser, Context, Leader, Named, Resolve, Season, Static, context
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods import budget, settings
@@ -44,6 +44,7 @@ from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 
 StepScales = Annotated[tuple[float, ...], settings.Numbers(each=Magnitude(), distinct=True)]
+BY_WORD: dict[str, type[Adviser]] = {"leader": Leader, "static": Static}  # experts in files
 STAYING = 0.9  # The prior of an expert that stays, where losses declare their curvature.
 
 
@@ -51,8 +52,8 @@ STAYING = 0.9  # The prior of an expert that stays, where losses declare their c
 class ExpertsSetting(Check):
     """Advisers and at most one context; a string names points that are given with the round.
 
-    In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`; any
-    other string is a name.
+    In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`,
+    "leader" is `Leader()`, "static" is `Static()`, and any other string is a name.
     """
 
     words: ClassVar[str] = 'a list such as ["last", "1d"]'
@@ -86,6 +87,8 @@ class ExpertsSetting(Check):
 
 
 def _adviser(item: Any) -> Any:
+    if isinstance(item, str) and item in BY_WORD:
+        return BY_WORD[item]()
     if isinstance(item, str) and item not in ("last", "forecast") and not context.is_duration(item):
         return Named(item)
     return Resolve(item) if isinstance(item, int | str) else item

@@ -68,7 +68,7 @@ class Flows(base.SparseSet, base.Boxed):
         return projected if type(direction) is np.ndarray else like(projected, direction)
 
     def _as_flow(self, x: Array, tolerance: object, size: float) -> tuple[Floats, float]:
-        share = as_number(tolerance, "tolerance of paths", least=0.0)
+        share = min(1.0, as_number(tolerance, "tolerance of paths", least=0.0))
         flow = to_numpy(as_point(x, self.shape, "The flow")).astype(np.float64)
         if (infeasibility := self.infeasibility(flow)) > max(1e-6, share) * size:
             raise NotAMember(f"Only members split into paths; this is off by {infeasibility:.3g}.")

@@ -352,6 +352,7 @@ class Journal(Generic[S]):
             head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
             note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
             self._commit(head, place, note=note)
+            self.numbered = bool(self._backend.tables.last_contents(1))
 
     def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
         """The place of the last state before this round, and all steps after it. `nearest`: the
