@@ -201,14 +201,21 @@ def _or_tools(net: FlowNetwork, d: Any) -> object:
 
 def matrices() -> Iterator[Case]:
     """Leading eigenvectors and singular vectors, to a relative 1e-2, without a chance of failure
-    stated (what ARPACK goes by too).
+    stated (what ARPACK goes by too), and with the one that is the default. At most 1.5 times as
+    long as ARPACK is asked for. With the chance stated 1,000 rows are near that (1.4 to 1.8), and
+    500 take 1.6 to 2.5 times as long: there the bar is 3.
     """
     tol: Any = {"tolerance": 1e-2, "failure": 1.0}
     for n in (500, 1000, 2000):
         K: Any = sets.BoundedPSD(n, **tol)
         ask: Ask = lambda d: eigsh(d, 1, which="SA", tol=1e-2)  # noqa: E731
-        cold = Case(f"BoundedPSD, n = {n:,}, cold", K, {"eigsh": ask}, (9, 9, 0), {"eigsh": 0.5})
+        cold = Case(
+            f"BoundedPSD, n = {n:,}, cold", K, {"eigsh": ask}, (9, 9, 0), {"eigsh": 1 / 1.5}
+        )
         yield cold._replace(ask=K.answer)
+        name, stated = f"BoundedPSD, n = {n:,}, failure 1e-6", sets.BoundedPSD(n)
+        least = {"eigsh": 1 / 1.5 if n > 500 else 1 / 3}
+        yield cold._replace(name=name, K=stated, ask=stated.answer, least=least)
         yield Case(f"BoundedPSD, n = {n:,}", K, {"eigsh": ask}, (9, 3, int(n == 1000)))
     five: Ask = lambda d: eigsh(d, 5, which="SA", tol=1e-2)  # noqa: E731
     yield Case(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from scipy.stats import chi2
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import tidewolf as tw
@@ -280,13 +281,85 @@ def test_a_likely_bound_fails_no_oftener_than_it_says(failure):
     assert wrong > 0 or failure < 0.2  # the bound is no empty one
 
 
+REST = np.linspace(-0.5, 0.5, 37)
+SPECTRA = {
+    "one above": [1.0, 0.9, 0.9, *REST],
+    "repeated": [1.0, 1.0, 1.0, *REST],
+    "clustered": [*(1.0 - 1e-3 * np.arange(10)), *REST[:30]],
+    "nothing between": [1.0] * 40,
+    "semidefinite": [*(-1e-3 * np.arange(3)), *(REST - 0.5)],
+    "zero": [0.0] * 40,
+}
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_a_bound_from_several_rows_in_float32_fails_no_oftener_than_it_says(name, rows):
+    """It says 0.2, and is no empty one where one eigenvalue is easy to miss."""
+    values, seeds = np.array(SPECTRA[name]), 250
+    A = spectra.SymmetricPart(-np.diag(values), 1.0).single()
+    missed = 0
+    for seed in range(seeds):
+        noise = np.random.default_rng(seed).standard_normal((rows, 40)).astype(np.float32)
+        found = lanczos.probable(A, lanczos.start(noise, None, 0.2), 1e-2)
+        missed += found is not None and found.value + found.gap < max(values[0], 0.0) - 1e-6
+    assert missed <= 0.2 * seeds + 3.0 * math.sqrt(0.16 * seeds)
+    assert missed > 0 or name != "one above"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_start_of_several_rows_has_its_mass_as_often_as_it_says(rows):
+    for failure in (1e-6, 1e-2, 0.5):
+        begin = lanczos.start(np.ones((rows, 7)), None, failure)
+        chance = chi2.cdf(begin.mass * 7 * np.sum(begin.b**2), rows)
+        assert 0.4 * failure <= chance <= failure * (1 + 1e-9)
+
+
+def test_products_that_are_not_orthogonalised_bound_the_mass_too():
+    """Also when T holds copies of the largest eigenvalue."""
+    values = np.array([2.0, *np.linspace(-1.0, 1.0, 99)])
+    A = spectra.SymmetricPart(-np.diag(values), 1.0).single()
+    b = np.random.default_rng(0).standard_normal((2, 100)).astype(np.float32)
+    space, mass = lanczos.Krylov(A, b, loose=True), float(np.sum(b[:, 0] ** 2) / np.sum(b**2))
+    for _ in range(12):
+        theta, _ = space.grown(1e-2, 5)
+        bound = math.exp(-space.logarithm(max(2.0, theta) + 1e-9, 1e-30)) * 1e-30
+        assert mass <= space.overlap() * bound * (1 + 1e-3)
+    assert space.overlap() > 1.5
+    assert np.sum(space.values > 1.999) > 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 127, 130, 300])
+def test_half_of_an_array_makes_the_products_of_its_symmetric_part(n, dtype):
+    rng = np.random.default_rng(n)
+    D, v = rng.standard_normal((n, n)), rng.standard_normal(n).astype(dtype)
+    for whole in (D, np.asfortranarray(D), D[::-1, ::-1]):
+        A = spectra.SymmetricPart(whole.astype(dtype, order="K"), 2.0)
+        expected = -(whole + whole.T) @ v / 4.0
+        for _ in range(spectra._FEW + 1):
+            np.testing.assert_allclose(A @ v, expected, atol=50 * n * np.finfo(dtype).eps)
+        np.testing.assert_allclose(A.dense() @ v, expected, atol=50 * n * np.finfo(dtype).eps)
+
+
+def test_what_rounding_to_float32_would_hide_is_found():
+    rng = np.random.default_rng(0)
+    for D in (symmetric(rng, 40), np.eye(40)):
+        skew = direction("skew", rng, 40, 40) + 1e-7 * D
+        best = float(np.linalg.eigvalsh(1e-7 * D)[0])
+        for mode in ("likely", "certified"):
+            K = Spectraplex(40, tolerance=1e-2, **MODES[mode])
+            judged(K, skew, best, float(np.linalg.norm(1e-7 * D, 2)), mode)
+
+
 def test_a_residual_is_no_proof_and_a_cholesky_factor_is():
     A, second = -hiding(20), np.eye(20)[1]
     space = lanczos.Krylov(A, second)
     _, gap = space.grown(1e-2)
     assert space.seems_converged(gap)  # 0.95 is an eigenvalue: the residual is 0
-    assert lanczos.proved(A, lanczos.Start(second, 1.0), 1e-2) is None
-    assert lanczos.proved(A, lanczos.Start(np.eye(20)[0], 1.0), 1e-2) is not None
+    for b, proof in ((second, False), (np.eye(20)[0], True)):
+        found = lanczos.converged(A, lanczos.Start(b, 1.0), 1e-2, 0.0)
+        assert (lanczos.proved(A, found) is not None) is proof
 
 
 def test_where_the_proof_fails_the_dense_eigensolver_answers(monkeypatch):

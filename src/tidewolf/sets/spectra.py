@@ -5,10 +5,9 @@
     Deflated        P A P,  P the projection off some orthonormal rows v_i
     Lowered         A - sum_i drop_i v_i v_i'
 
-A direction that is symmetric needs one product with an array where others need two; whether it is
-costs as much as some eight, so that is looked at after `_FEW`. Making the symmetric part costs as
-much as many, so that is put off until it pays. A direction of extreme size is divided by that
-first, so that products neither overflow nor vanish.
+Of the symmetric part, once it is made, BLAS reads half for a product; but that is put off until it
+pays. A direction of extreme size is divided by that first, so that products neither overflow nor
+vanish.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from __future__ import annotations
 import math
 import sys
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import combinations_with_replacement
 from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
@@ -29,18 +28,19 @@ from tidewolf.core import sparse as matrices
 from tidewolf.core.arguments import shown
 from tidewolf.core.lazy import scipy
 from tidewolf.core.randomness import generator
-from tidewolf.core.types import Array, NDArray, Shape
+from tidewolf.core.types import Array, Shape
 from tidewolf.core.vertices import LowRank, Outer, Vertex
-from tidewolf.kernels.lanczos import Found, above, converged, probable, proved, start
+from tidewolf.kernels import lanczos
 from tidewolf.sets import balls, base
 from tidewolf.sets.simplices import CappedSimplex, Simplex
 
-# Products before the symmetric part is made on a device, where that is quicker beside a product,
-# and here.
-_FEW, _MANY, _MANY_HERE = 3, 12, 32
-_TILE = 256
+# Products before the symmetric part is made: here, where a search from a warm start needs no more
+# and making it costs about as much, and on a device.
+_FEW, _MANY = 3, 12
+_TILE = 128
 SMALL = 512
 _EXTREME = 1e15
+_EPS = float(np.finfo(np.float32).eps)
 
 
 @final
@@ -49,46 +49,43 @@ class SymmetricPart:
     to the smallest of D.
     """
 
-    def __init__(self, D: matrices.Matrix, size: float) -> None:
-        self.D, unit = (D / size, 1.0) if _is_extreme(size) else (D, size)
-        self._twice, self.n = -2.0 * unit, int(D.shape[0])
-        self._products = 0
-        self._made: Array = None
-        # -size, where D is symmetric as it is
-        self._half: float | None = None
+    def __init__(self, D: matrices.Matrix, size: float, dtype: Any = None) -> None:
+        self.D, self._size = (D / size, 1.0) if _is_extreme(size) else (D, size)
+        self._dtype = dtype
+        self.n, self._products = int(D.shape[0]), 0
+        self._made: Callable[[Array], Array] | None = None
 
     def __matmul__(self, v: Array) -> Array:
-        self._products += 1
-        if self._products > _FEW and not isinstance(self.D, matrices.SparsePlusLowRank):
-            self._look()
-        if self._half is not None:
-            return (self.D @ v) / self._half
+        if self._made is None:
+            self._products += 1
+            if type(self.D) is np.ndarray:
+                few = self._dtype is None and self._products <= _FEW
+                self._made = None if few else self._halved()
+            elif self._products == _MANY and not isinstance(self.D, matrices.SparsePlusLowRank):
+                self._made = self.dense().__matmul__
         if self._made is not None:
-            return self._made @ v
+            return self._made(v)
+        part = -0.5 / self._size
         if arrays.is_torch(v):  # in two passes
-            part = 1.0 / self._twice
             return (self.D @ v).addmv_(self.D.T, v, beta=part, alpha=part)
-        return (self.D @ v + v @ self.D) / self._twice
+        return (self.D @ v + v @ self.D) * part
 
-    def _look(self) -> None:
-        here = type(self.D) is np.ndarray
-        if here and self._products == _FEW + 1 and is_symmetric(self.D):
-            self._half = 0.5 * self._twice
-        if self._half is None and self._products == (_MANY_HERE if here else _MANY):
-            self._made = self.dense()
+    def _halved(self) -> Callable[[Array], Array]:
+        """The lower half, made tile by tile, since columns are far apart; BLAS reads no more."""
+        S, blas = np.array(self.D, self._dtype, order="C"), scipy.linalg.blas
+        tiles = [slice(i, i + _TILE) for i in range(0, self.n, _TILE)]
+        for rows, columns in combinations_with_replacement(tiles, 2):
+            S[columns, rows] += S[rows, columns].T
+        multiply = blas.ssymv if S.dtype == np.float32 else blas.dsymv
+        return partial(multiply, -0.5 / self._size, S.T)
+
+    def single(self) -> Self:
+        """The same in float32, for an array."""
+        return type(self)(self.D, self._size, np.float32)
 
     def dense(self) -> Array:
-        D = matrices.as_dense(self.D) / self._twice
+        D = matrices.as_dense(self.D) / (-2.0 * self._size)
         return D + D.T
-
-
-def is_symmetric(D: NDArray) -> bool:
-    """Whether D = D' to the last bit; tile by tile, since columns are far apart."""
-    if not np.array_equal(D[0], D[:, 0]):
-        return False
-    tiles = [slice(i, i + _TILE) for i in range(0, len(D), _TILE)]
-    pairs = combinations_with_replacement(tiles, 2)
-    return all(np.array_equal(D[rows, columns], D[columns, rows].T) for rows, columns in pairs)
 
 
 @final
@@ -110,6 +107,10 @@ class Gram:
     def __matmul__(self, v: Array) -> Array:
         u = self.across(v)
         return (u @ self.D if self.tall else self.D @ u) / self._unit
+
+    def single(self) -> Self:
+        """The same in float32, for an array."""
+        return type(self)(np.divide(self.D, self._unit, dtype=np.float32), 1.0)
 
     def dense(self) -> Array:
         """As an array; in float64, since squares take twice the digits."""
@@ -166,12 +167,14 @@ def _is_extreme(size: float) -> bool:
 #
 #     failure < 1    the measure of the start: wrong with a chance of at most `failure` per call,
 #                    for directions chosen without looking at the numbers of `seed`. Of the order of
-#                    log(n/failure)/sqrt(tolerance) products, warm or not
+#                    log(n/failure)/sqrt(tolerance) products, warm or not: so never warm
 #     certified      a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
 #                    warm start
 #     failure = 1    the residual alone: no guarantee. Few products from a warm start
 #
-# Where the first two fail, the dense eigensolver answers. Directions are arrays, sparse matrices of
+# An array of float64 is searched in float32, which is half as much to read, where its rounding is
+# small beside the tolerance; if that shows to be wrong, in float64. Where the first two fail, the
+# dense eigensolver answers. Directions are arrays, sparse matrices of
 # SciPy, or `SparsePlusLowRank`.
 
 Side: TypeAlias = Annotated[int, settings.Count(most=arrays.MOST_SIDE)]
@@ -241,22 +244,38 @@ class Spectral(base.ClosedForm, base.Projectable):
 
     def _leading(
         self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
-    ) -> tuple[Found, Array | None]:
+    ) -> tuple[lanczos.Found, Array | None]:
         """The leading eigenvector of an operator, and what the next call starts from: the vector
         and the number of calls.
         """
         if A.n <= self.dense:
             return leading_by_dense(A), None
-        calls, noise, last = self._begun(A.n, 1, 1, warm, reference)
-        begin = start(noise[0, :], None if last is None else last[0, :], self.failure)
-        if self.certified:
-            found = proved(A, begin, tolerance, floor)
-        elif self.failure < 1.0:
-            found = probable(A, begin, tolerance, floor)
-        else:
-            found = converged(A, begin, tolerance, ahead=True)
+        likely, example, quick = self.failure < 1.0 and not self.certified, reference, A
+        coarse = 4.0 * lanczos.rounding(A.n, _EPS)
+        wide = type(A.D) is np.ndarray and A.D.dtype == np.float64
+        if wide and (likely or warm is None) and coarse <= tolerance:
+            example, quick = np.zeros(0, np.float32), A.single()
+        s = lanczos.width(A.n, self.failure, arrays.eps_of(example)) if likely else 1
+        calls, noise, last = self._begun(A.n, s, 1, warm, reference)
+        begin = lanczos.start(noise, None if likely or last is None else last[0, :], self.failure)
+        b = arrays.like(begin.b, example)
+        found = self._sought(quick, begin._replace(b=b), tolerance, floor)
+        if quick is not A and (found is None or coarse > tolerance * found.size):
+            found = self._sought(A, begin, tolerance, floor)
+        if found is not None and self.certified:
+            found = lanczos.proved(A, found)
         found = leading_by_dense(A) if found is None else found
+        vector = arrays.like(found.vector, reference)
+        found = found._replace(vector=vector / arrays.norm(vector))
         return found, warm_start(found.vector, calls)
+
+    def _sought(
+        self, A: Any, begin: lanczos.Start, tolerance: float, floor: float
+    ) -> lanczos.Found | None:
+        if self.failure < 1.0 and not self.certified:
+            return lanczos.probable(A, begin, tolerance, floor)
+        least = floor if self.certified else -math.inf
+        return lanczos.converged(A, begin, tolerance, least, ahead=not self.certified)
 
 
 class SymmetricSpectral(Spectral):
@@ -336,9 +355,9 @@ def warm_start(vectors: Array, calls: int) -> Array:
     )
 
 
-def leading_by_dense(A: Any) -> Found:
+def leading_by_dense(A: Any) -> lanczos.Found:
     values, vectors = leading_eigenvectors(A.dense(), 1)
-    return Found(vectors[:, 0], float(values[0]), 0.0, 0)
+    return lanczos.Found(vectors[:, 0], float(values[0]), 0.0, math.inf)
 
 
 def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
@@ -615,7 +634,8 @@ class Fantope(SymmetricSpectral):
         A = SymmetricPart(direction, size)
         if self.n <= self.dense:
             return oracle.Answer(LowRank(_exact(A, self.k)))
-        calls, noise, last = self._begun(self.n, self.k + 1, self.k, warm, reference)
+        drawn = self.k + lanczos.width(self.n, self.failure, arrays.eps_of(reference))
+        calls, noise, last = self._begun(self.n, drawn, self.k, warm, reference)
         V, gap = self._iterated(A, noise, last)
         return oracle.Answer(LowRank(V), size * gap, warm_start(V, calls))
 
@@ -626,15 +646,15 @@ class Fantope(SymmetricSpectral):
         for i in range(self.k):
             rest = Deflated(A, V)
             before = None if last is None else rest.off(last[i, :])
-            begin = start(rest.off(noise[i, :]), before, 1.0)
-            found = converged(rest, begin, finer * self.tolerance)
+            begin = lanczos.start(rest.off(noise[i, :]), before, 1.0)
+            found = lanczos.converged(rest, begin, finer * self.tolerance)
             v = rest.off(rest.off(found.vector))
             if arrays.norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
             V, s = xp.concat([V, (v / arrays.norm(v))[None, :]]), max(s, found.gap / finer)
         if not guarantees:
             return V, self.k * s
-        return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k, :])
+        return self._tested(A, V, (1.0 - _TEST) * s, noise[self.k :, :])
 
     def _tested(self, A: SymmetricPart, V: Array, s: float, noise: Array) -> tuple[Array, float]:
         """The rows, turned, if they pass the test with an error of s each, else the exact ones; and
@@ -648,9 +668,10 @@ class Fantope(SymmetricSpectral):
         V, z = arrays.like(turn, V).T @ V, float(theta[0]) + s
         lowered = Lowered(A, V, arrays.like(theta - theta[0], V))
         if self.certified:
-            slack = above(z, lowered.dense())
+            slack = lanczos.above(z, lowered.dense())
         else:  # what the largest eigenvalue exceeds z by at most, for what is found of it
-            found = probable(lowered, start(noise, None, self.failure), _TEST * self.tolerance, z)
+            begin = lanczos.start(noise, None, self.failure)
+            found = lanczos.probable(lowered, begin, _TEST * self.tolerance, z)
             slack = None if found is None else max(0.0, found.value + found.gap - z)
         if slack is None or slack > _TEST * s:
             return _exact(A, self.k), 0.0
