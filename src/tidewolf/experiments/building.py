@@ -637,7 +637,9 @@ class RoundReader:
             raise InvalidInput(f"{source}: expected demands of at least 0.")
         loss, limits = self._coordinates.of_numbers(numbers)
         assert loss is not None
-        return loss, as_constraints(limits, loss) if limits else self._unlimited
+        if len(limits) < 2:
+            return loss, limits[0] if limits else self._unlimited
+        return loss, as_constraints(limits, loss)
 
     def spend(self, row: Mapping[str, Any], source: str = "the row") -> dict[str, Floats]:
         """What a unit of each entry of a point spends in a round, by the names of budgets: of
@@ -689,7 +691,7 @@ class RoundReader:
         if files is not None and name != "budgets":
             return files.in_order(name, numbers[None], layout)
         absent = math.nan if name == "costs" and self._partly else 0.0
-        return np.where(layout >= 0, numbers[layout], absent)
+        return np.where(layout >= 0, numbers[layout], absent) if by_name else numbers
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""
