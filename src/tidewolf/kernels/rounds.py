@@ -72,10 +72,12 @@ RUN_VIOLATIONS, CALLS_BY, ACCOUNTS = range(7, 10)
 # `FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
 # descents, `LONGEST` the one with the longest steps, which the budget serves first where it
 # `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
-# `EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
+# `EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one;
+# `PERMANENT` how many plain descents never restart, `PRESENT` how many there are now.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
-PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET, SETTINGS = range(14, 21)
+PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET, PERMANENT, PRESENT = range(14, 22)
+SETTINGS = 22
 
 # Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 # programs solved after it.
@@ -92,6 +94,9 @@ LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
 SPARE, IDLE = 32, 128
+# Where the oracle serves descents that restart, the trust of the j-th counts as j times this at
+# least: those that live longer are served before they are trusted.
+LEAST_TRUST = 0.05
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
@@ -366,7 +371,10 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
             return 1
         trust = 1.0
         if len(p) > 0:
-            trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
+            own = p[i] if i < plain else p[plain] * shares[i]
+            if settings[PERMANENT] <= i < plain:
+                own = max(own, LEAST_TRUST * (i + 1 - settings[PERMANENT]))
+            trust = precedence[i] * own
         urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))
         if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
             urgency[i] = np.inf
@@ -407,7 +415,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     experts = len(Z)
     for i in range(plain):
         copy_to(X[i], Z[i])
-        awake[i] = 1.0
+        awake[i] = shares[i]
     if len(X) > plain:
         mean_of(shares, X, plain, len(X), Z[plain])
         awake[plain] = 0.0
@@ -649,6 +657,8 @@ def rounds(  # type: ignore[no-untyped-def]
     dimension, advised = int(settings[DIMENSION]), kernels[AT_RESOLVE] != 0
     exact, squares = kernels[AT_PROJECT] != 0, np.empty(len(radii))
     etas = np.empty((len(X), len(radii)))
+    for i in range(int(settings[PRESENT]), plain):
+        shares[i] = 0.0
     for i in range(k):
         t, row = first + i, offset + i
         for j in range(cells):

@@ -194,7 +194,7 @@ class ArrayState:
             kernel, n = self.kernel, self.kernel.n
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self.arrays, self.shares[0])
+                kernel.mix(self, self.shares[0])
                 self._x = frozen(self.arrays.x.copy())
             else:
                 self._x = frozen(self.numbers[names.SCALARS + n : names.SCALARS + 2 * n])
@@ -329,6 +329,7 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
+            "PERMANENT": learner.permanent,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
@@ -426,7 +427,7 @@ class CompiledRounds:
         now = start.copy(spare)
         if self.experts and functions.stream is not None:
             shares = self.shares(now.number, k, functions, first)
-            self.mix(now.arrays, shares[0])
+            self.mix(now, shares[0])
         done, code, columns = self._run(now, functions, first, k, records, shares)
         now.vertices = now.count
         if not done:
@@ -449,7 +450,7 @@ class CompiledRounds:
             ahead = k - done if advised is not None else 1
             if decided is None or done:
                 shares = self.shares(now.number, ahead, functions, t)
-                self.mix(now.arrays, shares[0])
+                self.mix(now, shares[0])
             part = None if records is None else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -480,6 +481,9 @@ class CompiledRounds:
         advice: tuple[NDArray, ...] | None = None,
     ) -> tuple[int, int, NDArray]:
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
+        before, restarts = now.t, self.learner.restarts
+        if restarts is not None:  # up to the next birth
+            k = min(k, restarts.every - before % restarts.every)
         scratch = self._spare.pop() if self._spare else _Scratch(self)
         try:
             done, code, columns = self._loop(
@@ -496,7 +500,20 @@ class CompiledRounds:
             rows = rows_to_keep(now.weights[:, : now.count].max(axis=0) > 0.0)
             now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
             now.count, now.vertices = len(rows), 0
+        for i, share in self.learner.births(before, now.t):
+            self._restart(now, i, share)
         return done, code, columns
+
+    def _restart(self, now: ArrayState, i: int, share: float) -> None:
+        """Descent i begins anew. Reference: `Core._restarted`."""
+        arrays = now.arrays
+        mixer = Mixer(arrays.totals, float(arrays.s[names.GAP]))
+        origin = mixer.leader(self.plain, i)
+        for of_all in (arrays.X, arrays.Y, arrays.before):
+            of_all[i] = arrays.X[origin]
+        arrays.steps[i] = arrays.sums[i] = 0.0
+        now.weights[i] = now.weights[origin]
+        arrays.totals[:] = mixer.with_newcomer(i, share).totals
 
     def _loop(
         self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
@@ -504,12 +521,14 @@ class CompiledRounds:
     ) -> tuple[int, int, NDArray]:  # fmt: skip
         at, atoms, count = scratch.at, now.atoms, now.count
         at[COUNT], at[active_set.WAITING] = count, 0.0
-        settings, done, kernels = self.settings, 0, self._addresses(advice is not None)
+        settings, done = self.settings.copy(), 0
+        settings[names.PRESENT] = self.learner.present(now.t)
+        kernels = self._addresses(advice is not None)
         if records is None:
             columns = np.empty((k, names.COLUMNS))
             record: tuple[NDArray, ...] = (columns, *self._nothing, _NO_SHARES)
         else:
-            record, columns, settings = records.arrays, records.columns, settings.copy()
+            record, columns = records.arrays, records.columns
             settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
         weights = now.weights.copy()
         while True:
@@ -579,9 +598,10 @@ class CompiledRounds:
                 np.add.at(shares[i], cells, phi)
         return shares
 
-    def mix(self, arrays: Arrays, shares: Floats) -> None:
-        every = np.ones(len(arrays.X))
+    def mix(self, now: ArrayState, shares: Floats) -> None:
+        arrays, every = now.arrays, np.ones(len(now.arrays.X))
         every[self.plain :] = shares
+        every[self.learner.present(now.t) : self.plain] = 0.0
         names.mix.ready(
             arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
             arrays.s[names.GAP], arrays.p, arrays.x,
