@@ -72,13 +72,13 @@ APART_OF, CALLS_OF, MOVED_OF, SUMS = range(4)
 GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES = range(7)
 RUN_VIOLATIONS, CALLS_BY, ACCOUNTS = range(7, 10)
 
-# `PLAIN` is how many experts are plain descents, `LONGEST` the one with the longest steps, which
-# the budget serves first where it `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at
-# the points of all experts, and `EXPERTS` how many are mixed; `TARGET` the acceptable violation per
-# round, below 0 without one.
+# `PLAIN` is how many experts are plain descents, `PERMANENT` how many of them never restart,
+# `LONGEST` the one with the longest steps, which the budget serves first where it `PAYS_FIRST`;
+# `VALUED` whether losses and limits are evaluated at the points of all experts, and `EXPERTS` how
+# many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, PLAIN, LONGEST = range(8, 14)
-PAYS_FIRST, VALUED, EXPERTS, TARGET, SETTINGS = range(14, 19)
+PAYS_FIRST, VALUED, EXPERTS, TARGET, PERMANENT, SETTINGS = range(14, 20)
 
 # Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 # programs solved after it.
@@ -95,6 +95,9 @@ LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
 SPARE, IDLE = 32, 128
+# Where the oracle serves descents that restart, the trust of the j-th counts as j times this at
+# least: those that live longer are served before they are trusted.
+LEAST_TRUST = 0.05
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
@@ -398,7 +401,10 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
             continue
         trust = 1.0
         if len(p) > 0:
-            trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
+            own = p[i] if i < plain else p[plain] * shares[i]
+            if settings[PERMANENT] <= i < plain:
+                own = max(own, LEAST_TRUST * (i + 1 - settings[PERMANENT]))
+            trust = precedence[i] * own
         urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))
         if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
             urgency[i] = np.inf
@@ -439,7 +445,7 @@ def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyp
     experts = len(Z)
     for i in range(plain):
         copy_to(X[i], Z[i])
-        awake[i] = 1.0
+        awake[i] = shares[i]
     if len(X) > plain:
         mean_of(shares, X, plain, len(X), Z[plain])
         awake[plain] = 0.0
@@ -687,6 +693,8 @@ def rounds(  # type: ignore[no-untyped-def]
     numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])
     dimension, advised = int(settings[DIMENSION]), kernels[AT_RESOLVE] != 0
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
+    for i in range(int(settings[PERMANENT]), plain):
+        shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
     for i in range(k):
         t, row = first + i, offset + i
         for j in range(cells):

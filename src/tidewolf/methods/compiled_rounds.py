@@ -193,7 +193,7 @@ class ArrayState:
             kernel = self.kernel
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self.arrays, self.shares[0])
+                kernel.mix(self, self.shares[0])
                 self._x = frozen(self.arrays.x.copy())
             else:
                 self._x = frozen(self.numbers[kernel.point])
@@ -320,6 +320,7 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
+            "PERMANENT": learner.permanent,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
@@ -421,7 +422,7 @@ class CompiledRounds:
         now = start.copy(spare)
         if self.experts and functions.stream is not None:
             shares = self.shares(now.number, k, functions, first)
-            self.mix(now.arrays, shares[0])
+            self.mix(now, shares[0])
         done, code, columns = self._run(now, functions, first, k, records, shares)
         now.vertices = now.count
         if not done:
@@ -444,7 +445,7 @@ class CompiledRounds:
             ahead = k - done if advised is not None else 1
             if decided is None or done:
                 shares = self.shares(now.number, ahead, functions, t)
-                self.mix(now.arrays, shares[0])
+                self.mix(now, shares[0])
             part = None if records is None else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -469,6 +470,9 @@ class CompiledRounds:
         shares: Floats, advice: tuple[NDArray, ...] | None = None,
     ) -> tuple[int, int, NDArray]:  # fmt: skip
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
+        before, restarts = now.t, self.learner.restarts
+        if restarts is not None:  # up to the next birth
+            k = min(k, restarts.every - before % restarts.every)
         spare = self._spare[MODE.interprets, advice is not None]
         try:
             scratch = spare.pop()
@@ -521,7 +525,20 @@ class CompiledRounds:
             rows = rows_to_keep(now.weights[:, :count].max(axis=0) > 0.0)
             now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
             now.count, now.vertices = len(rows), 0
+        for i, share in self.learner.births(before, now.t):
+            self._restart(now, i, share)
         return done, code, columns
+
+    def _restart(self, now: ArrayState, i: int, share: float) -> None:
+        """Descent i begins anew. Reference: `Core._restarted`."""
+        arrays = now.arrays
+        mixer = Mixer(arrays.totals, float(arrays.s[names.GAP]))
+        origin = mixer.leader(self.plain, i)
+        for of_all in (arrays.X, arrays.Y, arrays.before):
+            of_all[i] = arrays.X[origin]
+        arrays.steps[i] = arrays.sums[i] = 0.0
+        now.weights[i] = now.weights[origin]
+        arrays.totals[:] = mixer.with_newcomer(i, share).totals
 
     def shares(self, number: int, k: int, functions: Functions | None = None, t: int = 0) -> Floats:
         """phi of k rounds, one row each, from what a stream says of them, if there is one."""
@@ -540,9 +557,10 @@ class CompiledRounds:
                 np.add.at(shares[i], cells, phi)
         return shares
 
-    def mix(self, arrays: Arrays, shares: Floats) -> None:
-        every = np.ones(len(arrays.X))
+    def mix(self, now: ArrayState, shares: Floats) -> None:
+        arrays, every = now.arrays, np.ones(len(now.arrays.X))
         every[self.plain :] = shares
+        every[self.learner.present(now.t) : self.plain] = 0.0
         names.mix.ready(
             arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
             arrays.s[names.GAP], arrays.p, arrays.x,
