@@ -29,7 +29,7 @@ from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, evaluate, resolving
+from tidewolf.kernels import active_set, evaluate, mixing, resolving
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -561,7 +561,7 @@ class CompiledRounds:
         arrays, every = now.arrays, np.ones(len(now.arrays.X))
         every[self.plain :] = shares
         every[self.learner.present(now.t) : self.plain] = 0.0
-        names.mix.ready(
+        mixing.mix.ready(
             arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
             arrays.s[names.GAP], arrays.p, arrays.x,
         )  # fmt: skip
