@@ -315,6 +315,7 @@ def _evaluations(folder):
     yield Door("Stream.known", told_of.info, {"t": 1})
     yield Door("Leader", tw.experts.Leader, {"every": 48, "rows": 1500, "window": None})
     yield Door("Static", tw.experts.Static, {})
+    yield Door("Restarts", tw.experts.Restarts, {"every": 16, "kept": 12})
     budget = {"name": "usd", "total": 9.0, "per": "1d", "plan": None, "carry": True}
     yield Door("Budget", tw.Budget, budget)
     yield Door("RoundInfo", tw.RoundInfo, {**known, "unavailable": (1,)})

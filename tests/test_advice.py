@@ -373,18 +373,6 @@ def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
         adviser.propose(K, adviser.start(K), wrong, 0, 0, ())
 
 
-def test_arrays_that_are_filled_again_do_not_change_what_was_seen():
-    K, adviser = DIAMOND, tw.experts.Resolve(2)
-    stream = random_stream(K, 8, 4, "capacity")
-    state, c, cap = adviser.start(K), np.empty((1, 5)), np.empty((1, 5))
-    plain = played(adviser, K, stream, x="center")
-    for t in range(8):
-        found = adviser.propose(K, state, None, t, 1, ())
-        assert str(found.points) == str(plain[t].points)
-        c[:], cap[:] = stream.losses.C[t], stream.constraints.c[t]
-        state = adviser.observe(K, found.state, FullInformation(Linear(c), Capacity(cap)), K.center)
-
-
 # --- units, bits, solvers -------------------------------------------------------------------------
 
 

@@ -10,11 +10,11 @@ import pytest
 
 import browsing
 import tidewolf as tw
-from browsing import OUT, contrast, luminance
+from browsing import contrast, luminance
 from tidewolf import report
-from tidewolf.report.comparison import comparison_page
+from tidewolf.report import comparison
 
-browser, visit = browsing.browser, browsing.visit
+browser, visit, OUT = browsing.browser, browsing.visit, browsing.OUT
 DATE, HOSTILE = datetime(2026, 1, 2, tzinfo=UTC), "<script>alert(1)</script>"
 PAPER = 696
 """The width of A4 between its margins, in CSS pixels."""
@@ -51,7 +51,7 @@ def files(runs, tmp_path_factory):
     learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
     problem = {"routing": tw.problems.routing(rounds=40)}
     compared = tw.compare(learners, problem, cautions=[1.0, 10.0])
-    page = comparison_page(compared, date=DATE)
+    page = comparison.comparison_page(compared, date=DATE)
     (folder / "comparison.html").write_text(page, encoding="utf-8")
     return {file.stem: file.as_uri() for file in folder.glob("*.html")}
 

@@ -191,8 +191,17 @@ def _cone_slope(t, x):
 # --- an open block --------------------------------------------------------------------------------
 
 
-def test_what_a_caller_does_to_its_arrays_later_changes_nothing():
-    learner = DriftPlusPenalty(Simplex(3), horizon=30, block=3)
+@pytest.mark.parametrize(
+    "learner",
+    [
+        DriftPlusPenalty(Simplex(3), horizon=30, block=3),
+        ProximalPenalty(Simplex(3), horizon=30),
+        tw.baselines.Resolve(Simplex(3), data=2),
+        tw.Ensemble(Simplex(3), experts=[tw.experts.Resolve(2), tw.experts.Resolve(columns=True)]),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_what_a_caller_does_to_its_arrays_later_changes_nothing(learner):
     costs, caps, kept, reused = np.zeros(3), np.zeros(3), tw.Session(learner), tw.Session(learner)
     rng = np.random.default_rng(2)
     for _ in range(9):

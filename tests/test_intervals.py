@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import few
-from tidewolf.evaluation.intervals import _family, shared_intervals
+from streams import hostile
+from tidewolf.evaluation.intervals import _family, _Parts, shared_intervals
 from tidewolf.methods import base, capabilities
 from tidewolf.problems.adversarial import KINDS
 
@@ -180,3 +181,23 @@ def test_without_an_exact_comparator_violations_are_still_counted():
     assert found.worst_violation == found.every[-1]
     assert found.holds is None
     assert "none" in repr(found)
+
+
+@pytest.mark.parametrize("kind", ["switching", "random signs", "rare and huge", "capacities"])
+@pytest.mark.parametrize("make", [tw.Ensemble, tw.LyapunovDescent, tw.baselines.Resolve])
+def test_bounds_of_any_interval_are_kept_by_any_learner(kind, make):
+    stream, rng = hostile(kind, K, 60, 7), np.random.default_rng(len(kind))
+    run = tw.run(make(K), stream, decisions=True)
+    for _ in range(12):
+        start, stop = sorted(rng.choice(61, 2, replace=False).tolist())
+        bound = _Parts(run, [start, stop]).bound(start, stop)
+        best = tw.best_in_hindsight(K, stream, start, stop)
+        loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
+        slack = 1e-7 * (1.0 + abs(loss) + float(np.abs(stream.losses.C[start:stop]).sum()))
+        assert loss - best.upper <= bound.regret + slack
+        assert violation <= bound.violation + slack
+        if violation == 0.0 and best.upper == pytest.approx(
+            tw.best_in_hindsight(K, tw.Stream(stream.losses), start, stop).upper
+        ):
+            assert bound.regret == pytest.approx(loss - best.upper, abs=slack)
+    assert tw.intervals(run, 16).holds

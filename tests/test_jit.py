@@ -460,3 +460,27 @@ def test_a_kernel_called_by_address_is_the_one_given():
     assert len(outer.compiled.signatures) == 1
     with pytest.raises(TypeError, match="length"):
         number.address(length)
+
+
+def test_packed_arrays_come_back_as_they_were_given():
+    """Read and written in place, compiled and interpreted; those of other kinds are refused."""
+    packed = jit.Packed(np.zeros(1), np.zeros((1, 1)), np.zeros(1, np.int32))
+
+    @jit.kernel
+    def told(given):
+        """Its twin is written out below."""
+        x, A, where = packed(given)
+        for i in range(len(where)):
+            x[i] += A[where[i], 1]
+        return A.shape[0] * 100 + len(x) * 10 + len(where)
+
+    A, where = np.arange(6.0).reshape(3, 2), np.array([2, 0], dtype=np.int32)
+    for interprets in (False, True):
+        with jit.interpreting(interprets):
+            x = np.array([1.0, 2.0])
+            assert told(packed.pack(x, A, where)) == 322
+            np.testing.assert_array_equal(x, [6.0, 3.0])
+            assert told(packed.pack(np.zeros(0), A, where[:0])) == 300
+    for wrong in ((x, A.T, where), (x, A[0], where), (x, A, where.astype(np.int64)), (x, A)):
+        with pytest.raises((AssertionError, ValueError)):
+            packed.pack(*wrong)

@@ -539,11 +539,13 @@ ENSEMBLES = {
     "plain": {},
     "few calls": {"calls_per_round": 0.5, "step_scales": (1.0, 0.1)},
     "calls enough": {"calls_per_round": 30.0, "tolerance": 0.5},
-    "season": {"experts": [tw.experts.Season(7, cells=3)]},
+    "season": {"experts": [tw.experts.Season(7, cells=3), tw.experts.Restarts(3, 3)]},
     "dozing": {"experts": [Dozing(7, cells=3)], "horizon": 1, "caution": 0.1},
 }
 RESOLVING = {
-    "re-solving": {"experts": [tw.experts.Season(6, cells=2), tw.experts.Resolve()]},
+    "re-solving": {
+        "experts": [tw.experts.Season(6, cells=2), tw.experts.Restarts(4, 3), tw.experts.Resolve()]
+    },
     "two that re-solve": {"experts": [tw.experts.Resolve(5, (2.0, 0.0)), tw.experts.Resolve()]},
 }
 

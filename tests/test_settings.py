@@ -127,9 +127,3 @@ def test_seeds_take_128_bits_and_sizes_their_shapes():
 def test_every_set_and_function_declares_all_its_settings(kind):
     undeclared = [s.name for s in settings.settings_of(kind).values() if not s.declared and s.check]
     assert not undeclared or kind.__name__ in ("Custom",)
-
-
-def test_an_error_across_fields_carries_a_name_too():
-    with pytest.raises(errors.EmptySet) as caught:
-        tw.sets.CappedSimplex(3, cap=0.1)
-    assert caught.value.setting == "cap"

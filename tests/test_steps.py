@@ -12,7 +12,7 @@ import tidewolf as tw
 from covering import covered
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, TidewolfError
 from tidewolf.core.feedback import FirstOrder
-from tidewolf.functions import Affine, Custom, Linear, MaxAffine, Quadratic
+from tidewolf.functions import Affine, Linear, MaxAffine, Quadratic
 from tidewolf.hindsight.best_point import BestPoint
 from tidewolf.hindsight.task import Task
 from tidewolf.methods.steps.slopes import tangent_part
@@ -202,22 +202,6 @@ PAPER = ["PrimalDual", "BanditPrimalDual", "DriftPlusPenalty"]
 def test_overflow_speaks_once_and_in_our_words(kind, what):
     with pytest.raises(TidewolfError, match=r"^[A-Z].*\.$"):
         tw.run(KINDS[kind](Scaled(Simplex(3), 100.0)), overflowing(40)[what])
-
-
-def test_a_loss_that_is_no_number_is_refused():
-    losses = Custom.one(lambda x: float("nan"), lambda x: np.ones(2), 2)
-    with pytest.raises(NotFinite, match=r"\.$"):
-        tw.run(tw.LyapunovDescent(Simplex(2)), tw.Stream(losses, Affine.one(np.zeros(2), 1.0)))
-
-
-def test_a_session_speaks_our_words_too():
-    session = tw.Session(tw.LyapunovDescent(Simplex(3)))
-    never = Affine.one(np.zeros(3), 1.0)
-    for costs in (1e200 * np.arange(3.0), 1.7e308 * np.array([1.0, -1.0, 1.0])):
-        with pytest.raises(NotFinite, match="overflow"):
-            session.observe(loss=Linear.one(costs), constraint=never)
-    with pytest.raises(NotFinite, match="would vanish"):
-        session.observe(loss_gradient=1e-200 * np.arange(3.0), constraint_value=-1.0)
 
 
 # --- comparators ----------------------------------------------------------------------------------

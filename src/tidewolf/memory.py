@@ -28,11 +28,10 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core import arrays, batch, errors
-from tidewolf.core.feedback import Feedback, FirstOrder, FullInformation
+from tidewolf.core import arrays, errors
+from tidewolf.core.feedback import Feedback, FirstOrder
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.learners.migration import Move
 from tidewolf.methods import base, capabilities, late
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
@@ -46,6 +45,7 @@ from tidewolf.methods.events import (
     decision,
     waiting,
 )
+from tidewolf.methods.kernel_functions import Functions
 
 S = TypeVar("S", bound=base.Progress)
 
@@ -63,18 +63,16 @@ REPLACED = "The learner was replaced before this round"
 
 class RoundFeedback(NamedTuple):
     round: int
-    # a pair if a kernel played the round: costs and capacities, each an array of one row
-    given: Feedback | tuple[Array, Array | None]
+    # functions if a kernel played the round of costs
+    given: Feedback | Functions
     # what was played
     x: Array
 
     @property
     def last(self) -> Feedback:
         given = self.given
-        if not isinstance(given, Feedback):
-            loss, c = Linear._unchecked(C=given[0]), given[1]
-            limit = batch.Unlimited(loss.shape) if c is None else Capacity._unchecked(c=c)
-            return FullInformation(loss, limit)
+        if isinstance(given, Functions):
+            return given.seen_at(0)
         if isinstance(given, FirstOrder) or given.rounds == 1:
             return given
         return type(given)(*(part[given.rounds - 1 :] for part in given))
@@ -90,7 +88,15 @@ class Step(NamedTuple):
     # the identities of side information before it, by round
     info_ids: Mapping[int, str] = {}
     events: Sequence[Event] = ()
-    feedback: RoundFeedback | None = None
+    # a kernel's round was played at the point of the state, and has what was given alone
+    observed: RoundFeedback | Feedback | Functions | None = None
+
+    @property
+    def feedback(self) -> RoundFeedback | None:
+        seen = self.observed
+        if seen is None or isinstance(seen, RoundFeedback):
+            return seen
+        return RoundFeedback(self.number, seen, self.before.x)
 
     def starts_at(self, other: Step) -> bool:
         return self.before is other.before and self.info_ids is other.info_ids
@@ -130,8 +136,8 @@ class Past:
         self._learner, self.came, self._rounds = learner, came, rounds
         self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
         self._steps = deque([Step(number - 1, None)])
-        # what was played, and observed, before these steps
-        self._last, self._feedback = Last(), None  # type: Last, RoundFeedback | None
+        # what was played before these steps, and the last step before them with feedback
+        self._last, self._over = Last(), Step(number - 1, None)
         # whether all that the file of the session has is here
         self.is_whole = False
 
@@ -142,8 +148,8 @@ class Past:
         if step.events and (rounds := waiting(step.before)):
             least = min(least, rounds[0].round - 1)
         while steps and steps[0].number < least:
-            self._feedback = steps[0].feedback or self._feedback
-            steps.popleft()
+            gone = steps.popleft()
+            self._over = self._over if gone.observed is None else gone
         steps.append(step)
 
     def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
@@ -160,11 +166,15 @@ class Past:
         return found
 
     def newest_feedback(self, now: Step) -> RoundFeedback | None:
-        made = (step.feedback for step, _ in reversed(self._pairs(now)) if step.feedback)
-        return next(made, self._feedback)
+        made = (step for step in reversed(self._steps) if not step.starts_at(now))
+        return next((step for step in made if step.observed is not None), self._over).feedback
 
     def decisions(self, now: Step) -> dict[int, PastDecision]:
-        feedback, found, info = self._feedback, dict[int, PastDecision](), dict[int, RoundInfo]()
+        feedback, found, info = (
+            self._over.feedback,
+            dict[int, PastDecision](),
+            dict[int, RoundInfo](),
+        )
         for step, then in self._pairs(now):
             if step.before is None:
                 continue  # the session begins
@@ -207,12 +217,12 @@ class Past:
         past, made = Past(self._learner, number, WENT_BACK, self._rounds), self._pairs(now)
         for i, (step, then) in enumerate(made):
             if step.number < number <= then.number:
-                events, then = _until(number, step), then._replace(events=(), feedback=None)
+                events, then = _until(number, step), then._replace(events=(), observed=None)
                 if len(events) < len(step.events):
-                    step = then = step._replace(events=events, feedback=None)
+                    step = then = step._replace(events=events, observed=None)
                 elif number < then.number:
                     break  # it was observed together with the rounds before it
-                past.came, past._last, past._feedback = self.came, self._last, self._feedback
+                past.came, past._last, past._over = self.came, self._last, self._over
                 past._steps = deque([*(own for own, _ in made[:i]), step])
                 return past, then
         return past, None
@@ -228,7 +238,7 @@ class Past:
             name, lost = getattr(move.old, "names", range(len(flat))), (move.to < 0) & (flat > 0.0)
             gone = {str(name[i]): float(flat[i]) for i in np.flatnonzero(lost).tolist()}
             past._last = Last(None, last.round, move.scattered(last.x), gone)
-            past._feedback = own.feedback if move.stays else None
+            past._over = Step(number, None, observed=own.feedback if move.stays else None)
         return past
 
 
@@ -286,7 +296,7 @@ class Memory(Generic[S]):
         """Whether a kernel may play the round of this number: it notes no contents."""
         return False
 
-    def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
+    def take_arrays(self, found: Progressed, step: Step, by_number: bool) -> None:
         self.arrays = found.after
 
     def copy(self) -> Memory[S]:

@@ -24,7 +24,6 @@ and the properties read one whole state without waiting for a lock.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,12 +32,10 @@ from contextvars import copy_context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
-import numpy as np
-
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
 from tidewolf.core.arguments import as_items, as_path, as_text, shown
-from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own, frozen
+from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
@@ -287,7 +284,7 @@ class Session(Generic[S]):
         is what explanations need of the feedback.
         """
         keeper, at_once = self._keeper, not self._advisers.in_threads
-        self._past.add(self._place._replace(events=events, feedback=observed))
+        self._past.add(self._place._replace(events=events, observed=observed))
         if not at_once or observed is None:
             keeper.take(events, content, commit_next=at_once)
             return
@@ -950,15 +947,11 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        others = spend is weights is budgets is loss_value is None
-        if others and feedback is played is loss is constraint is None:
-            gradients = loss_gradient, constraint_value, constraint_gradient
-            if loss_gradient is constraint_value is constraint_gradient is None:
-                is_over = self._observe_costs(costs, capacities, round)
-            else:
-                is_over = costs is capacities is None and self._observe_gradients(*gradients, round)
-            if is_over:
-                return
+        plain = spend is weights is budgets is loss_value is None
+        plain = plain and loss_gradient is constraint_value is constraint_gradient is None
+        plain = plain and feedback is played is loss is constraint is None
+        if plain and self._observe_costs(costs, capacities, round):
+            return
         learner = self._keeper.learner
         given = {
             "costs": costs,
@@ -981,6 +974,10 @@ class Session(Generic[S]):
             if spend is not None:
                 at = current_round(self._progress) if number is None else number
                 seen = observation.charged(learner, self.state, seen, spend, at)
+            kernel = capabilities.kernel_of(learner) if played is None else None
+            functions = None if kernel is None else kernel.functions_of(seen)
+            if functions is not None and self._observe_at_once(kernel, functions, seen, number):
+                return
             if played is not None:
                 what = "What was played"
                 played = as_own(observation.point(learner, played, what), what)
@@ -1005,24 +1002,8 @@ class Session(Generic[S]):
         most = costs if capacities is None else capacities
         if kernel is None or not (is_vector(costs, kernel.n) and is_vector(most, kernel.n)):
             return False
-        given = np.empty((1 if capacities is None else 2, 1, kernel.n))
-        given[0], given[-1] = costs, most
-        row, limits = frozen(given)[0], None if capacities is None else given[1]
-        return self._observe_at_once(kernel, Functions.costs(row, limits), (row, limits), number)
-
-    def _observe_gradients(self, gradient: Any, value: Any, of_limit: Any, number: Any) -> bool:
-        kernel = capabilities.kernel_of(self._keeper.learner)
-        if kernel is None or kernel.advisers or not is_vector(gradient, kernel.n):
-            return False
-        if type(value) is not float or not math.isfinite(value):
-            return False
-        is_plain = value <= 0.0
-        if of_limit is not None:  # also if it does not count, every number is finite
-            is_plain = is_vector(of_limit, kernel.n) and bool(np.isfinite(of_limit).all())
-        if not is_plain:
-            return False
-        seen = observation.of_gradients(kernel.learner.K, gradient, value, of_limit)
-        return self._observe_at_once(kernel, Functions.from_first_order(seen), seen, number)
+        functions = Functions.costs(costs, capacities)
+        return self._observe_at_once(kernel, functions, functions, number)
 
     def _observe_at_once(self, kernel: Any, functions: Functions, given: Any, number: Any) -> bool:
         """Observe per round of these functions through the learner's kernel, if rounds come one by
@@ -1033,15 +1014,14 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or before.since.budgets.names:
-                return False
-            if before.since.costs.imputed or not (number is None or keeper.is_next(number)):
+            is_next = number is None or keeper.is_next(number)
+            if before is None or not (before.is_plain and is_next):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
-                seen = RoundFeedback(before.number, given, before.x)
-                self._past.add(Step(seen.round, before, keeper.info_ids, (), seen))
-                keeper.take_arrays(found, seen, number is not None)
+                step = Step(before.number, before, keeper.info_ids, (), given)
+                self._past.add(step)
+                keeper.take_arrays(found, step, number is not None)
             return bool(found.done)
 
     def _observe(

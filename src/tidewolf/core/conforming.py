@@ -105,6 +105,8 @@ def _fits(value: Any, hint: Any, begun: Any, name: str) -> bool:
     first = to_numpy(begun)
     alike = (own.ndim, own.dtype.kind) == (first.ndim, first.dtype.kind)
     alike = alike and (own.shape == first.shape or first.shape == (0,))
+    if own.shape == first.shape:  # what is infinite before the first round may be so still
+        own = own[own != first]
     return alike and (own.dtype.kind != "f" or bool(np.isfinite(own).all()))
 
 

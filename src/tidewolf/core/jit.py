@@ -117,6 +117,16 @@ class Kernel(Generic[R]):
         return self.plain if MODE.interprets else self.compiled
 
     @property
+    def entry(self) -> Any:
+        """`ready` for the one kind of arguments that it is called with: their kinds are not looked
+        at. None before the first call.
+        """
+        code: Any = self.ready
+        if code is self.plain:
+            return self.plain
+        return next((one.entry_point for one in code.overloads.values()), None)
+
+    @property
     def is_at_hand(self) -> bool:
         code: Any = self.ready
         return code is self.plain or bool(code.signatures) or code._cache.has_entries()
@@ -155,6 +165,33 @@ class Indirect(Kernel[R]):
 
             self._addresses[code] = address_of(code, self.result, self.examples)
         return self._addresses[code]
+
+
+class Packed(Indirect[Any]):
+    """Arrays of the kinds of `examples` as one argument: `pack` makes it, and kernels call this to
+    get them back. Numba takes a twentieth of a microsecond to look into each array of a call.
+    """
+
+    def __init__(self, *examples: Any) -> None:
+        super().__init__(None, *examples)
+        self.plain = tuple  # the reference implementation
+
+    def _linked(self, is_inner: bool = False) -> Any:
+        from tidewolf.core.jit_cache import unpacked
+
+        return unpacked(self.examples)
+
+    def pack(self, *given: Any) -> Any:
+        """They must be kept for as long as it is used: it holds where they are in memory."""
+        if self.ready is self.plain:
+            return given
+        numbers = list[int]()
+        for array, like in zip(given, self.examples, strict=True):
+            kinds = {(array.dtype, array.ndim, array.flags.c_contiguous)}
+            assert kinds == {(like.dtype, like.ndim, True)}
+            place = array.__array_interface__["data"][0]
+            numbers += 0, 0, array.size, array.itemsize, place, *array.shape, *array.strides
+        return np.array(numbers)
 
 
 def kernel(plain: Callable[..., R]) -> Kernel[R]:

@@ -97,6 +97,26 @@ def call_by_address(result: Any, examples: tuple[Any, ...]) -> Any:
     return intrinsic(typed)
 
 
+def unpacked(examples: tuple[Any, ...]) -> Any:
+    """What gives back the arrays of `jit.Packed`: numba's own numbers of each, end to end."""
+    kinds = tuple(map(numba.typeof, examples))
+
+    def lowered(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        numbers = context.make_array(signature.args[0])(context, builder, values[0]).data
+        arrays, place = [], 0
+        for kind in kinds:
+            pointer = cgutils.gep_inbounds(builder, numbers, place)
+            whole = context.get_value_type(kind).as_pointer()
+            arrays.append(builder.load(builder.bitcast(pointer, whole)))
+            place += 5 + 2 * kind.ndim
+        return context.make_tuple(builder, signature.return_type, arrays)
+
+    def typed(context: Any, given: Any) -> Any:
+        return types.Tuple(kinds)(types.int64[::1]), lowered  # type: ignore[attr-defined]
+
+    return intrinsic(typed)
+
+
 def address_of(dispatcher: Any, result: Any, examples: tuple[Any, ...]) -> int:
     found, given = _signature(result, examples)
     dispatcher.compile(given)

@@ -11,6 +11,15 @@ The family: for every power of two L from `shortest` up to T, the intervals [0, 
 holds one of the family of more than a third of its length. There are about 4 T/shortest of them, 32
 at the least length by default; each is a comparator of its own, a linear program. Intervals whose
 constraints no point satisfies have nothing to compare with: they are counted, with their proofs.
+
+Where the decisions were kept, every interval has a bound, whatever the learner is: that of
+methods/certificate.py over its rounds alone, with weights of 1. With F = sum grad f_t,
+W = sum grad g_t^+ and v = sum g_t^+(x_t), for every c >= 0,
+
+    regret     <=  sum <grad f_t, x_t> + c ( sum <grad g_t^+, x_t> - v ) - min_{u in K} <F + c W, u>
+    violation  <=  sum <grad g_t^+, x_t> - min_{u in K} <W, u>,
+
+if some point is feasible in all of its rounds. A smaller bound of the learner's own counts instead.
 """
 
 import math
@@ -18,8 +27,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
+import numpy as np
+
 from tidewolf.core import arguments, arrays, values
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
+from tidewolf.core.feedback import first_order
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
     aligned,
@@ -32,6 +44,7 @@ from tidewolf.evaluation.run import Run
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods.base import Bound
 from tidewolf.methods.capabilities import BoundsParts, Explores
+from tidewolf.methods.certificate import GradientSums, paid_at_most, regret_at_most
 
 # How many of the shortest intervals, end to end, cover a run by default.
 _SHARES = 32
@@ -225,10 +238,11 @@ def shared_intervals(
         if before is None or before.stream is not run.stream or before.learner.K != run.learner.K:
             bests = {}
         family, every = _family(run.rounds, shortest), []
+        parts = _Parts(run, sorted({cut for ends in family for cut in ends}))
         for ends in family:
             if ends not in bests:
                 bests[ends] = run.comparator if ends == (0, run.rounds) else _best(run, *ends)
-            every.append(_interval(run, *ends, bests[ends]))
+            every.append(_interval(run, *ends, bests[ends], parts))
             if progress is not None:
                 progress(len(every), len(family))
         checks = () if isinstance(run.learner, Explores) else tuple(_checks(run, every))
@@ -252,16 +266,55 @@ def _best(run: Run, start: int, stop: int) -> Comparator | None:
         return None
 
 
-def _interval(run: Run, start: int, stop: int, best: Comparator | None) -> Interval:
+class _Parts:
+    """The sums of gradients at a run's decisions between any two of the rounds in `cuts`; of none
+    if not all decisions were kept.
+    """
+
+    def __init__(self, run: Run, cuts: list[int]) -> None:
+        K = self.K = run.learner.K
+        points = np.zeros(0) if run.decisions is None else run.decisions.points
+        self.cuts, self.known = cuts, len(points) == run.rounds
+        self.gradients = np.zeros((len(cuts) - 1, 2, *K.shape))
+        self.at = np.zeros((len(cuts) - 1, 3))  # <F, x - center>, <W, x - center>, v
+        for i, start, stop in zip(range(len(cuts)), cuts, cuts[1:], strict=False):
+            for t in range(start, stop) if self.known else ():
+                one, x = run.stream[t : t + 1], arrays.like(points[t], K.center)
+                limits = one.constraints
+                seen = first_order(one.losses, limits, x, limits.values(x))
+                self.at[i, 2] += seen.violation
+                for j, gradient in enumerate((seen.loss_gradient, seen.constraint_gradient)):
+                    g = K.tangent(gradient)
+                    self.gradients[i, j] += arrays.to_numpy(g)
+                    self.at[i, j] += arrays.inner(g, x - K.center)
+
+    def bound(self, start: int, stop: int) -> Bound:
+        part = slice(self.cuts.index(start), self.cuts.index(stop))
+        F, W = (arrays.like(one, self.K.center) for one in self.gradients[part].sum(axis=0))
+        loss_at, limit_at, violation = self.at[part].sum(axis=0).tolist()
+        sums = GradientSums(F, W, loss_at, limit_at)
+        return Bound(regret_at_most(self.K, sums, violation), paid_at_most(self.K, sums))
+
+
+def _interval(run: Run, start: int, stop: int, best: Comparator | None, parts: _Parts) -> Interval:
     loss, violation = (float(x[start:stop].sum()) for x in (run.losses, run.violations))
     if best is not None and best.feasible is False:
         return Interval(start, stop, best, None, violation, Bound(None, None))
     who = type(run.learner).__name__
-    bound = Bound(None, None, f"{who} has no measured bound for a part of the rounds.")
+    bound = Bound(
+        None,
+        None,
+        f"{who} has no bound of its own for a part of the rounds: keep the decisions, "
+        "tw.run(..., decisions=True), for one that holds for any learner.",
+    )
     if run.unseen or run.stream.late or run.stream.played is not None:
         bound = Bound(None, None, certificate.UNSEEN if run.unseen else certificate.IN_ORDER)
     elif isinstance(run.learner, BoundsParts):
         bound = run.learner.bound_between(run, start, stop)
+    if parts.known:
+        both = zip(bound[:2], parts.bound(start, stop)[:2], strict=True)
+        regret_most, most = (min(x for x in pair if x is not None) for pair in both)
+        bound = Bound(regret_most, most)
     regret = None if best is None else (loss - best.upper, loss - best.lower)
     return Interval(start, stop, best, regret, violation, bound)
 

@@ -640,7 +640,9 @@ class RoundReader:
             raise InvalidInput(f"{source}: expected demands of at least 0.")
         loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
-        return loss, as_constraints(limits, loss) if limits else self._unlimited
+        if len(limits) < 2:
+            return loss, limits[0] if limits else self._unlimited
+        return loss, as_constraints(limits, loss)
 
     def spend(self, row: Mapping[str, Any], source: str = "the row") -> dict[str, Floats]:
         """What a unit of each entry of a point spends in a round, by the names of budgets: of
@@ -688,7 +690,9 @@ class RoundReader:
             if len(self._layouts) >= MOST_LAYOUTS:
                 self._layouts.clear()
             self._layouts[name, columns] = layout
-        return numbers if name == "budgets" else self._at.in_order(name, numbers[None], layout)
+        if name == "budgets" or (isinstance(self._at, Entries) and not by_name):
+            return numbers
+        return self._at.in_order(name, numbers[None], layout)
 
     def _find(self, name: str, columns: Columns, where: str) -> Int64s:
         """The place of the number of each entry, link or commodity in a row with these names."""

@@ -28,17 +28,19 @@ import math
 import numpy as np
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.jit import Indirect, kernel
+from tidewolf.core.jit import Indirect, Packed, kernel
 from tidewolf.kernels.active_set import (
     BLOCK,
     BUDGET,
     CALLS,
     COUNT,
+    DATA,
     DISTANCE2,
     DONE,
     LAST,
     ROW,
     USED,
+    WAITING,
     added,
     copy_to,
     distance2,
@@ -48,6 +50,7 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
+from tidewolf.kernels.mixing import log_of_sum, mix
 
 # What `rounds` comes back with, beside the codes of active_set.py.
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
@@ -70,13 +73,13 @@ APART_OF, CALLS_OF, MOVED_OF, SUMS = range(4)
 GUARD, LOST, WEIGHTS_OF, AVAILABLE, LOSSES, VIOLATIONS, RUN_LOSSES = range(7)
 RUN_VIOLATIONS, CALLS_BY, ACCOUNTS = range(7, 10)
 
-# `FIRST` is the round of a run that the functions begin with; `PLAIN` how many experts are plain
-# descents, `LONGEST` the one with the longest steps, which the budget serves first where it
-# `PAYS_FIRST`; `VALUED` whether losses and limits are evaluated at the points of all experts, and
-# `EXPERTS` how many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
+# `PLAIN` is how many experts are plain descents, `PERMANENT` how many of them never restart,
+# `LONGEST` the one with the longest steps, which the budget serves first where it `PAYS_FIRST`;
+# `VALUED` whether losses and limits are evaluated at the points of all experts, and `EXPERTS` how
+# many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
-KEEP, CENTER_NORM, MARGIN, DIMENSION, RECORDS, FIRST = range(8, 14)
-PLAIN, LONGEST, PAYS_FIRST, VALUED, EXPERTS, TARGET, SETTINGS = range(14, 21)
+KEEP, CENTER_NORM, MARGIN, DIMENSION, PLAIN, LONGEST = range(8, 14)
+PAYS_FIRST, VALUED, EXPERTS, TARGET, PERMANENT, SETTINGS = range(14, 20)
 
 # Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 # programs solved after it.
@@ -94,6 +97,9 @@ LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
 SPARE, IDLE = 32, 128
+# Where the oracle serves descents that restart, the trust of the j-th counts as j times this at
+# least: those that live longer are served before they are trusted.
+LEAST_TRUST = 0.05
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
 
@@ -101,7 +107,7 @@ LN2 = math.log(2.0)
 # Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
 # for `resolve` if nothing is re-solved.
 AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(5)
-_TABLE = np.zeros((1, 1))
+_INTS, _TABLE, _TABLES = np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 # The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
 tangents: Indirect[None] = Indirect(None, _TABLE, 1, *_GEOMETRY, _TABLE)
@@ -110,8 +116,16 @@ project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
 # How far x is outside a set: infeasibility(address, x, floats, ints).
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
 # That of resolving.py, behind its address.
-resolve = Indirect(
-    int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, np.zeros(1, np.int64), _TABLE, _TABLE
+resolve = Indirect(int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
+# What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
+# scratch; and what is recorded of rounds.
+held = Packed(
+    _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
+    ROW, _TABLE, ROW, ROW, _INTS, ROW, ROW, ROW, ROW, _TABLE,
+)  # fmt: skip
+recorded = Packed(
+    ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
+    _TABLE,
 )  # fmt: skip
 
 
@@ -392,16 +406,19 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
 
     Reference: `Core._order`.
     """
+    if len(X) == 1 and shares[0] > 0.0:
+        order[0] = 0
+        return 1
     plain, served, urgency = int(settings[PLAIN]), 0, np.empty(len(X))
     for i in range(len(X)):
         if shares[i] == 0.0:
             continue
-        if len(X) == 1:
-            order[0] = 0
-            return 1
         trust = 1.0
         if len(p) > 0:
-            trust = precedence[i] * (p[i] if i < plain else p[plain] * shares[i])
+            own = p[i] if i < plain else p[plain] * shares[i]
+            if settings[PERMANENT] <= i < plain:
+                own = max(own, LEAST_TRUST * (i + 1 - settings[PERMANENT]))
+            trust = precedence[i] * own
         urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))
         if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
             urgency[i] = np.inf
@@ -412,63 +429,6 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
         order[k] = i
         served += 1
     return served
-
-
-@kernel
-def mean_of(p, Z, low, high, x):  # type: ignore[no-untyped-def]
-    """sum_i p_i z_i over the rows from `low` up to `high` with weight, in x; a row itself where
-    they all are the same. Reference: `mixed` of learners/state.py.
-    """
-    first, same, n = -1, True, len(x)
-    for i in range(low, high):
-        if p[i] > 0.0:
-            first, e = i if first < 0 else first, 0
-            while same and e < n:
-                same, e = Z[i, e] == Z[first, e], e + 1
-    for e in range(n):
-        x[e] = Z[first, e] if same and first >= 0 else 0.0
-    for i in range(low, high):
-        if p[i] > 0.0 and not same:
-            for e in range(n):
-                x[e] += p[i] * Z[i, e]
-
-
-@kernel
-def mix(X, shares, plain, Z, awake, totals, gap, p, x):  # type: ignore[no-untyped-def]
-    """The descents' points among the proposals Z, weights p among those awake, and their mean x.
-
-    Reference: `Mixer.weights` of methods/steps/hedge.py, and `mixed` of learners/state.py.
-    """
-    experts = len(Z)
-    for i in range(plain):
-        copy_to(X[i], Z[i])
-        awake[i] = 1.0
-    if len(X) > plain:
-        mean_of(shares, X, plain, len(X), Z[plain])
-        awake[plain] = 0.0
-        for j in range(plain, len(X)):
-            awake[plain] = 1.0 if shares[j] > 0.0 else awake[plain]
-    least, total = np.inf, 0.0
-    for i in range(experts):
-        least = min(least, totals[i]) if awake[i] > 0.0 else least
-    for i in range(experts):
-        behind, p[i] = totals[i] - least, 0.0
-        if awake[i] > 0.0:
-            rate = math.log(max(experts, 2)) / gap if gap > 0.0 else 0.0
-            p[i] = math.exp(-rate * behind) if gap > 0.0 or behind == 0.0 else 0.0
-        total += p[i]
-    for i in range(experts):
-        p[i] /= total
-    mean_of(p, Z, 0, experts, x)
-
-
-@kernel
-def log_of_sum(rate, totals, least, losses, use):  # type: ignore[no-untyped-def]
-    """ln sum_i exp(-rate (totals_i + use losses_i - least)). Reference: `_log_of_sum`."""
-    total = 0.0
-    for i in range(len(totals)):
-        total += math.exp(-rate * (totals[i] + use * losses[i] - least))
-    return math.log(total)
 
 
 @kernel
@@ -653,24 +613,29 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
 
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
-    first, k, offset, kernels, advice_floats, advice_ints, past_costs, past_capacities, settings,
-    at, state, scales, precedence, order, shares_of_rounds, weights, center, places, radii,
-    diameters, starts, indices, values, gram, filled, loss_kind, loss_A, loss_b, loss_count,
-    limit_kind, limit_A, limit_b, limit_count, kernel_data, floats, ints, answer_indices,
-    answer_values, buffers, pieces, slopes_of_rows, chosen, columns, marks, last, total, means,
-    ends, points, each, when, used, used_when, samples, measures,
+    first, k, offset, begun, count, filled, given, record, advice_floats, advice_ints, past_costs,
+    past_capacities, state, shares_of_rounds, weights, starts, indices, values, gram, loss_kind,
+    loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, columns,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
-    the rows of the table. The point of the first of them is x, where experts are mixed; what is
-    given or recorded of each round has it at row `offset`.
+    the rows of the table, `count` before. The point of the first of them is x, where experts are
+    mixed; what is given or recorded of each round has it at row `offset`, and `begun` is the round
+    of a run that the functions begin with, below 0 if nothing is recorded.
 
-    After the addresses of kernels, what `resolve` reads (resolving.py), the settings and the
-    numbers of a projection (`at`) come the state (`parts`), the set's factors, the table of
-    vertices, the two batches as evaluate.py has them, what the set's kernels read, scratch, and
-    what is recorded; one by one, for numba takes far longer to look into tuples.
+    `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
+    (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
+    them, and columns.
     Reference implementations: `LyapunovDescent` and `Ensemble` without their kernels, round by
     round, in tests/test_rounds.py.
     """
+    (
+        kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
+        floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
+        chosen, slopes, losses, shares, squares, etas,
+    ) = held(given)  # fmt: skip
+    (
+        marks, last, total, means, ends, points, each, when, used, used_when, samples, measures,
+    ) = recorded(record)  # fmt: skip
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     s, x, X, Y, before, steps, sums, gradient_sums, sharp, Z, awake, p, totals, accounts = parts(
@@ -681,12 +646,12 @@ def rounds(  # type: ignore[no-untyped-def]
     answer = (answer_indices, answer_values)
     work = (buffers[0], buffers[1], slopes_of_rows, chosen)
     gradients, along = buffers[2:4], buffers[4:6]
-    tol, records = settings[TOLERANCE2], settings[RECORDS] > 0.0
+    tol, records = settings[TOLERANCE2], begun >= 0
     numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])
-    slopes, losses, shares = np.zeros(2), np.zeros(experts), np.ones(len(X))
     dimension, advised = int(settings[DIMENSION]), kernels[AT_RESOLVE] != 0
-    exact, squares = kernels[AT_PROJECT] != 0, np.empty(len(radii))
-    etas = np.empty((len(X), len(radii)))
+    exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
+    for i in range(int(settings[PERMANENT]), plain):
+        shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
     for i in range(k):
         t, row = first + i, offset + i
         for j in range(cells):
@@ -698,10 +663,10 @@ def rounds(  # type: ignore[no-untyped-def]
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
             if not (abs(loss) <= MOST and abs(value) <= MOST):
                 return i, UNUSUAL, int(at[COUNT])
-            count = 2 if value > 0.0 else 1
-            tangents(kernels[AT_TANGENTS], gradients, count, floats, ints, along)
+            several = 2 if value > 0.0 else 1
+            tangents(kernels[AT_TANGENTS], gradients, several, floats, ints, along)
             limit_norm = 0.0
-            for which in range(count):
+            for which in range(several):
                 norm2 = dot(gradients[which], gradients[which])
                 along2, most = dot(along[which], along[which]), settings[LOSS_MOST + which]
                 slopes[which] = slope_of(norm2, along2, most, settings[RADIUS])
@@ -715,10 +680,10 @@ def rounds(  # type: ignore[no-untyped-def]
                     # what rounding left of a large part across aff(K) is large beside the rest
                     copy_to(along[which], gradients[which])
                     if slopes[which] > 0.0:
-                        tangents(kernels[AT_TANGENTS], gradients, count, floats, ints, along)
+                        tangents(kernels[AT_TANGENTS], gradients, several, floats, ints, along)
             columns[row, LOSS], columns[row, VALUE] = loss, value
             if records:
-                now = t + int(settings[FIRST])
+                now = t + begun
                 columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
                 if each.shape[1] > 0 and value > 0.0:
                     count_limits(now, pieces[: each.shape[1]], value, each, when)
@@ -761,7 +726,7 @@ def rounds(  # type: ignore[no-untyped-def]
             for j in range(int(s[SERVED])):
                 copy_to(Y[order[j]], before[order[j]])
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
-            s[HALF_WAY], s[AT_EXPERT] = 1.0, 0.0
+            at[WAITING], s[HALF_WAY], s[AT_EXPERT] = 0.0, 1.0, 0.0
         while s[AT_EXPERT] < s[SERVED]:
             own = order[int(s[AT_EXPERT])]
             if exact:

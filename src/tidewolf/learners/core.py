@@ -51,6 +51,8 @@ from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
+from tidewolf.experts.restarts import Restarts
+from tidewolf.kernels.rounds import LEAST_TRUST
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
@@ -97,14 +99,14 @@ class Core(KeepsPending[State]):
     constraint_lipschitz: float | None
     per_constraint: bool
     block: int = 1  # rounds that are played at a point before it moves
-    experts: tuple[base.Adviser | Context, ...] = ()
+    experts: tuple[base.Adviser | Context | Restarts, ...] = ()
     budgets: tuple[Budget, ...] = ()
     cell_scale: ClassVar = 1.0  # the step scale of a context's cells
 
     @property
     @abstractmethod
     def scales(self) -> tuple[float, ...]:
-        """The step scale of each descent."""
+        """The step scale of each descent, those that restart last."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -119,6 +121,19 @@ class Core(KeepsPending[State]):
     @cached_property
     def context(self) -> Context | None:
         return next((one for one in self.experts if isinstance(one, Context)), None)
+
+    @cached_property
+    def restarts(self) -> Restarts | None:
+        return next((one for one in self.experts if isinstance(one, Restarts)), None)
+
+    @cached_property
+    def permanent(self) -> int:
+        """How many descents never restart."""
+        return len(self.scales) - (0 if self.restarts is None else self.restarts.kept)
+
+    def present(self, t: int) -> int:
+        """How many descents there are after t rounds: the first ones."""
+        return self.permanent + (0 if self.restarts is None else self.restarts.present(t))
 
     @cached_property
     def cells(self) -> int:
@@ -169,7 +184,7 @@ class Core(KeepsPending[State]):
             descents=(Descent(x, x, DescentSums.start(self._factors)),) * points,
             cells=certificate.CellSums.start(self.K, cells),
             dual=self._weights.start(),
-            mixer=Mixer.start(experts),
+            mixer=Mixer.start(experts).without(range(self.present(0), len(self.scales))),
             accounts=Accounts.start(experts),
             advisers=tuple(adviser.start(self.K) for adviser in self.advisers),
             last=None if self.max_move is None else x,
@@ -271,14 +286,15 @@ class Core(KeepsPending[State]):
     ) -> tuple[State, list[Array | None]]:
         """z_i of the descents and of the context; None if that is unknown."""
         plain, cells = len(self.scales), np.flatnonzero(shares).tolist()
-        which = [*range(plain), *(plain + j for j in cells)]
+        there = self.present(state.t)
+        which = [*range(there), *(plain + j for j in cells)]
         if out is None:
             own = [state.pool.x(i) for i in which]
         else:
             state, own = self._around(state, which, out)
-        points: list[Array | None] = [*own[:plain]]
+        points: list[Array | None] = [*own[:there], *[None] * (plain - there)]
         if self.context is not None:
-            points.append(mixed(shares[cells], own[plain:]) if cells else None)
+            points.append(mixed(shares[cells], own[there:]) if cells else None)
         return state, points
 
     def _around(self, state: State, which: list[int], out: Bools) -> tuple[State, list[Array]]:
@@ -394,9 +410,27 @@ class Core(KeepsPending[State]):
         for one in observed:
             state = self._advisers_observe(state, one)
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
-        state = self._projected(state, observed)
+        state = self._restarted(self._projected(state, observed), state.t - n)
         uncommitted = state.upcoming._replace(round=next_round(state) + 1)
         return state._replace(upcoming=uncommitted)
+
+    def _restarted(self, state: State, before: int) -> State:
+        """The state with the descents that begin anew after the rounds since `before`."""
+        pool, descents, mixer, pending = state.pool, [*state.descents], state.mixer, state.pending
+        for i, share in self.births(before, state.t):
+            origin = mixer.leader(len(self.scales), i)
+            pool, x = pool.copied(origin, i), pool.x(origin)
+            descents[i] = Descent(x, x, DescentSums.start(self._factors))
+            mixer = mixer.with_newcomer(i, share)
+            pending = tuple(one.without(i) for one in pending)
+        return state._replace(pool=pool, descents=tuple(descents), mixer=mixer, pending=pending)
+
+    def births(self, before: int, t: int) -> list[tuple[int, float]]:
+        """The descents that begin anew after rounds before + 1 to t, and their shares of trust."""
+        if self.restarts is None:
+            return []
+        born, experts = self.restarts.births(before, t), len(self.names)
+        return [(self.permanent + j, 1.0 / (experts + k)) for k, j in born]
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
@@ -500,7 +534,8 @@ class Core(KeepsPending[State]):
         the context's cells by their shares of each round's gradient.
         """
         plain, waiting = len(self.scales), float(len(state.pending))
-        steps = [([i], [1.0], [waiting], whole.grads[i], k) for i, k in enumerate(self.scales)]
+        scales = self.scales[: self.present(state.t - sum(one.block.rounds for one in observed))]
+        steps = [([i], [1.0], [waiting], whole.grads[i], k) for i, k in enumerate(scales)]
         if self.context is not None:
             pending = sum((one.shares for one in state.pending), start=np.zeros(self.cells))
             for one, met in zip(observed, each, strict=True):
@@ -585,8 +620,11 @@ class Core(KeepsPending[State]):
         for it, then those who are trusted and far from their infeasible iterates.
         """
         plain, trust = len(self.scales), dict[int, float]()
+        there = self.present(state.t - sum(one.block.rounds for one in observed))
         for one in observed:
-            own = {i: float(one.p[i]) if self.names else 1.0 for i in range(plain)}
+            own = {i: float(one.p[i]) if self.names else 1.0 for i in range(there)}
+            for j, i in enumerate(range(self.permanent, there), start=1):
+                own[i] = max(own[i], LEAST_TRUST * j)
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])
             trust |= {i: max(weight, trust.get(i, 0.0)) for i, weight in own.items()}
@@ -612,7 +650,7 @@ class Core(KeepsPending[State]):
 
     @cached_property
     def _largest(self) -> int:
-        return max(range(len(self.scales)), key=lambda i: self.scales[i])
+        return max(range(self.permanent), key=lambda i: self.scales[i])
 
     @cached_property
     def _pays_first(self) -> bool:
@@ -652,6 +690,9 @@ class Core(KeepsPending[State]):
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0
+        if self.restarts is not None:
+            births, m = (self.horizon or 1) // self.restarts.every, len(self.names)
+            mixed *= 1.0 + 0.5 * math.log1p(births / m) / Lam
         price = math.sqrt(0.5 * self.block) * price_at_most(self.K, self.scales[self._largest], e)
         return self._weights.guaranteed(mixed + price + e * root / D, limits)
 

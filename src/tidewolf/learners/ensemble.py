@@ -9,6 +9,7 @@ For every expert and every sequence u_t in K that is feasible, by convexity,
 - *descent*, one expert for each step scale k: y <- ball(y - k eta s), z the member near y;
 - *context*, one expert for a feature map phi: a descent W_j for each cell j, fed phi_j s,
   z = sum_j phi_j W_j, for policies u_t = sum_j phi_tj U_j;
+- *restarts*, descents that begin anew at dyadic times (experts/restarts.py);
 - *advice*, points from elsewhere (experts). With u_t = z_i, feasible or not:
   V sum (f_t(x_t) - f_t(z_i)) + sum w_t (g_t^+(x_t) - g_t^+(z_i)) <= A_i             (guard).
 
@@ -36,7 +37,17 @@ from tidewolf.core import arguments, arrays, batch, errors, oracle
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.settings import Check, Magnitude
 from tidewolf.core.types import Floats
-from tidewolf.experts import Adviser, Context, Leader, Named, Resolve, Season, Static, context
+from tidewolf.experts import (
+    Adviser,
+    Context,
+    Leader,
+    Named,
+    Resolve,
+    Restarts,
+    Season,
+    Static,
+    context,
+)
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods import budget, settings
@@ -44,7 +55,12 @@ from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 
 StepScales = Annotated[tuple[float, ...], settings.Numbers(each=Magnitude(), distinct=True)]
-BY_WORD: dict[str, type[Adviser]] = {"leader": Leader, "static": Static}  # experts in files
+# Experts in files.
+BY_WORD: dict[str, type[Adviser | Restarts]] = {
+    "leader": Leader,
+    "static": Static,
+    "restarts": Restarts,
+}
 STAYING = 0.9  # The prior of an expert that stays, where losses declare their curvature.
 
 
@@ -53,36 +69,37 @@ class ExpertsSetting(Check):
     """Advisers and at most one context; a string names points that are given with the round.
 
     In a file, "last", "forecast", a duration or a number of rounds is the data of a `Resolve`,
-    "leader" is `Leader()`, "static" is `Static()`, and any other string is a name.
+    "leader" is `Leader()`, "static" is `Static()`, "restarts" is `Restarts()`, and any other string
+    is a name.
     """
 
     words: ClassVar[str] = 'a list such as ["last", "1d"]'
 
-    def __call__(self, value: Any, what: str) -> tuple[Adviser | Context, ...]:
-        if isinstance(value, Adviser | Context):
+    def __call__(self, value: Any, what: str) -> tuple[Adviser | Context | Restarts, ...]:
+        if isinstance(value, Adviser | Context | Restarts):
             value = (value,)
         given = arguments.as_items(value, what, "[tw.experts.Resolve()]")
         experts = [Named(one) if isinstance(one, str) else one for one in given]
         for one in experts:
-            if not isinstance(one, Adviser | Context):
+            if not isinstance(one, Adviser | Context | Restarts):
                 raise errors.WrongType(
                     f"{what} must be advisers such as experts.Resolve(), names of points that are "
-                    f"given with the round, or a context such as experts.Season(96), not "
-                    f"{arguments.shown(one)}."
+                    "given with the round, experts.Restarts(), or a context such as "
+                    f"experts.Season(96), not {arguments.shown(one)}."
                 )
-        contexts = [one for one in experts if isinstance(one, Context)]
-        if len(contexts) > 1:
-            raise errors.InvalidInput(
-                f"{what} may hold one context, not {len(contexts)}: {contexts[0]} and "
-                f"{contexts[1]}."
-            )
+        for kind, word in ((Context, "context"), (Restarts, "Restarts")):
+            own = [one for one in experts if isinstance(one, kind)]
+            if len(own) > 1:
+                raise errors.InvalidInput(
+                    f"{what} may hold one {word}, not {len(own)}: {own[0]} and {own[1]}."
+                )
         return tuple(experts)
 
     def read(self, value: Any) -> tuple[int | str, ...] | None:
         plain = isinstance(value, list) and all(type(item) in (int, str) for item in value)
         return tuple(value) if plain else None
 
-    def build(self, value: Any) -> tuple[Adviser, ...]:
+    def build(self, value: Any) -> tuple[Adviser | Restarts, ...]:
         return tuple(map(_adviser, value))
 
 
@@ -120,10 +137,11 @@ class Ensemble(Core):
         4 on flows, 2 on simplices, else 1. Unit: oracle calls per round.
     step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
         The step sizes of the descents, one expert each; 1 is the step of the worst-case theory.
-    experts : tuple of Adviser or Context, default ()
+    experts : tuple of Adviser or Context or Restarts, default ()
         The experts that are mixed with the descents: advisers such as `experts.Resolve()`,
-        names of points that are given with each round, and at most one context such as
-        `experts.Season(96)`, which learns one point per cell.
+        names of points that are given with each round, at most one context such as
+        `experts.Season(96)`, which learns one point per cell, and `experts.Restarts()`, for
+        data whose habits change.
     start_at : array, optional
         The first decision, such as what is installed now; may be given as `start`. None: the
         set's center.
@@ -155,6 +173,7 @@ class Ensemble(Core):
     LyapunovDescent : One descent alone; less time per round.
     tidewolf.experts.Resolve : Re-solving with headroom, as experts.
     tidewolf.experts.Season : One decision per time of day.
+    tidewolf.experts.Restarts : Descents that begin anew, for data whose habits change.
     Session : One round at a time.
 
     Notes
@@ -203,7 +222,7 @@ class Ensemble(Core):
     caution: settings.Positive = settings.DEFAULT_CAUTION
     calls_per_round: settings.CallsOrAuto = 1.0
     step_scales: StepScales = (0.03, 0.1, 0.3, 1.0)
-    experts: Annotated[tuple[Adviser | Context, ...], ExpertsSetting()] = ()
+    experts: Annotated[tuple[Adviser | Context | Restarts, ...], ExpertsSetting()] = ()
     start_at: settings.StartAt = None
     max_move: settings.OptionalPositive = None
     tolerance: settings.OptionalPositive = None
@@ -224,13 +243,17 @@ class Ensemble(Core):
 
     @property
     def scales(self) -> tuple[float, ...]:
-        return self.step_scales
+        if self.restarts is None:
+            return self.step_scales
+        return (*self.step_scales, *(self.restarts.scale,) * self.restarts.kept)
 
     @cached_property
     def _called(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """The names of all experts, their kinds, and what they are called in sentences."""
         scales = self.step_scales
         found = [(f"descent {k:g}", "descent", f"descent, step scale {k:g}") for k in scales]
+        late = () if self.restarts is None else self.restarts.names
+        found += [(name, "descent", f"descent, {name} rounds") for name in late]
         if self.context is not None:
             name = type(self.context).__name__.lower()
             found.append((name, "context", f"the policy by {name}"))
@@ -320,5 +343,10 @@ class Ensemble(Core):
         return (
             cls(K),
             cls(K, horizon=horizon, calls_per_round=0.4, step_scales=(1.0,)),
-            cls(K, experts=(Season(max(2, horizon // 3), cells=3),), caution=1.0, tolerance=1e-2),
+            cls(
+                K,
+                experts=(Season(max(2, horizon // 3), cells=3), Restarts(max(1, horizon // 8), 3)),
+                caution=1.0,
+                tolerance=1e-2,
+            ),
         )

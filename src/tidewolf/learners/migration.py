@@ -82,7 +82,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
         descents=descents,
         cells=certificate.CellSums.start(new.K, new.cells),
         dual=new._weights.migrated(state.dual),
-        mixer=_mixer(state.mixer, experts),
+        mixer=_mixer(state.mixer, experts).without(range(new.present(state.t), len(new.scales))),
         accounts=accounts,
         advisers=tuple(_remembered(one, move, state, old) for one in new.advisers),
         oracle_budget=state.oracle_budget - calls,
@@ -126,8 +126,9 @@ def _origins(new: Core, state: State, old: Core) -> tuple[Floats, list[int | Non
         every[:plain] = 1.0
     trusted = every / every.sum()
 
-    only = None if old.names else 0
-    itself = [old.scales.index(k) if k in old.scales else only for k in new.scales]
+    itself: list[int | None] = [0] * len(new.scales)
+    if old.names:
+        itself = _Names(old.names[:plain], new.names[: len(new.scales)]).each(range(plain))
     parts = [trusted if i is None else each[i] for i in itself]
     if new.cells == cells:
         parts += list(each[plain:])

@@ -41,6 +41,10 @@ class Committed(NamedTuple):
     def free(self) -> Array:
         return self.mix
 
+    def without(self, i: int) -> Self:
+        """The same without the proposal of this expert."""
+        return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
+
 
 class Migrations(NamedTuple):
     """How often the set changed, and what the rounds before the last time came to."""

@@ -11,6 +11,7 @@ losses with curvature, blocks, a weight for each constraint) is played by `Core`
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
-from tidewolf.core.feedback import Arrival, FirstOrder, FullInformation
+from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation
 from tidewolf.core.jit import MODE
 from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
@@ -28,13 +29,13 @@ from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, evaluate, resolving
+from tidewolf.kernels import active_set, evaluate, mixing, resolving
 from tidewolf.kernels import rounds as names
-from tidewolf.kernels.active_set import BAD_ORACLE, COUNT, USED
+from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums, SharpSums
-from tidewolf.methods.kernel_functions import Functions, Records, read_only
+from tidewolf.methods.kernel_functions import Functions, Records
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
@@ -88,15 +89,8 @@ class Arrays(NamedTuple):
 
     def fill(self, state: State) -> None:
         dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
-        s[:8] = (
-            dual.rounds,
-            dual.violation,
-            *dual.slopes,
-            dual.least_ratio,
-            dual.exponent,
-            dual.paid,
-            dual.sums.loss_at,
-        )
+        s[:5] = dual.rounds, dual.violation, *dual.slopes, dual.least_ratio
+        s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
         s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
         s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
         s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
@@ -130,6 +124,8 @@ class ArrayState:
 
     def __init__(self, kernel: CompiledRounds, state: State) -> None:
         self.kernel, self.since = kernel, state
+        # whether rounds of costs alone continue it: no budget is counted, and no cost imputed
+        self.is_plain = not (state.budgets.names or state.costs.imputed)
         self.numbers = np.zeros(kernel.size)  # what rounds change
         self._arrays: Arrays | None = None
         self.arrays.fill(state)
@@ -146,7 +142,7 @@ class ArrayState:
     def copy(self, numbers: Floats | None = None) -> ArrayState:
         """One that the kernel may change, with these numbers for its own if they are given."""
         made = object.__new__(ArrayState)
-        made.__dict__.update(self.__dict__)
+        made.__dict__ = self.__dict__.copy()
         made.numbers = self.numbers.copy() if numbers is None else numbers
         if numbers is not None and numbers is not self.numbers:
             numbers[:] = self.numbers
@@ -194,13 +190,13 @@ class ArrayState:
     def x(self) -> Floats:
         """The point of the next round, of which nothing else is known."""
         if self._x is None:
-            kernel, n = self.kernel, self.kernel.n
+            kernel = self.kernel
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self.arrays, self.shares[0])
+                kernel.mix(self, self.shares[0])
                 self._x = frozen(self.arrays.x.copy())
             else:
-                self._x = frozen(self.numbers[names.SCALARS + n : names.SCALARS + 2 * n])
+                self._x = frozen(self.numbers[kernel.point])
         return self._x
 
     @property
@@ -222,19 +218,11 @@ class ArrayState:
         rounds, violation, loss, limit, ratio, exponent, paid, loss_at = s[:8]
         z, counted, *sums = s[names.LOG_WEIGHT : names.SHARP_AT]
         sharp_at, sharp_paid, broken = s[names.SHARP_AT : names.SCALARS]
-        return DualState(
-            int(rounds),
-            violation,
-            Slopes(loss, limit),
-            ratio,
-            int(exponent),
-            paid,
-            s[names.IMPOSSIBLE] > 0.0,
-            GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT]),
-            SharpSums(sharp[1], sharp[0], sharp_at, sharp_paid, int(broken)),
-            self.since.dual.carried,
-            aim=None if self.since.dual.aim is None else Aim(z, int(counted), *sums),
-        )
+        own = int(rounds), violation, Slopes(loss, limit), ratio, int(exponent), paid
+        since, gradients = self.since.dual, GradientSums(F[0], W[0], loss_at, s[names.LIMIT_AT])
+        found = SharpSums(sharp[1], sharp[0], sharp_at, sharp_paid, int(broken))
+        aim = None if since.aim is None else Aim(z, int(counted), *sums)
+        return DualState(*own, s[names.IMPOSSIBLE] > 0.0, gradients, found, since.carried, aim=aim)
 
     def undecided(self, upcoming: Committed | None = None) -> State:
         """The state after the rounds played, with what is committed for the next, if it is."""
@@ -293,10 +281,6 @@ class Progressed(NamedTuple):
     columns: NDArray  # what was recorded of them: the loss and the constraint's value at least
     solves: Floats | None = None  # programs solved in each round, if some were
 
-    @property
-    def state(self) -> Any:
-        return self.after.state
-
 
 class CompiledRounds:
     """The rounds of one learner: settings and scratch arrays; states go in and come out."""
@@ -308,6 +292,8 @@ class CompiledRounds:
         self.exact, self.experts = factors.exact, len(learner.names)
         self.cells = 0 if learner.context is None else learner.context.cells
         self.plain, self.measures = len(learner.scales), self.experts
+        # where a single descent is in the numbers of a state
+        self.point = slice(names.SCALARS + self.n, names.SCALARS + 2 * self.n)
         descents = self.plain + self.cells
         self.sizes = self.n, len(factors.radii), descents, self.cells, self.experts
         more = descents * (3 * len(factors.radii) + names.SUMS)
@@ -334,19 +320,17 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
+            "PERMANENT": learner.permanent,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
+        scales = (*learner.scales, *(learner.cell_scale,) * self.cells)
         places = np.append(factors.starts, self.n).astype(np.int64)
         sizes = (np.array(a, dtype=np.float64) for a in (factors.radii, factors.diameters))
-        self._set = tuple(map(read_only, (whole.center, places, *sizes)))
         data = np.zeros(1, np.uint8) if self.exact else as_bytes(K)  # type: ignore[arg-type]
-        self._geometry = tuple(map(read_only, (data, *geometry)))
-        scales = (*learner.scales, *(learner.cell_scale,) * self.cells)
-        self._constants = np.array(scales), np.array(learner._precedence)
-        self._kernels: dict[tuple[bool, bool], Any] = {}
-        self._spare: list[_Scratch] = []
-        self._nothing = Records(0, 1, 0, False, 0, 0).arrays[1:-1]
+        own = np.array(scales), np.array(learner._precedence), whole.center, places, *sizes
+        self.given = (self.settings, *own, data, *geometry)
+        self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
         self._asked = 0
         self._last: ArrayState | None = None
 
@@ -387,27 +371,34 @@ class CompiledRounds:
         """
         if not self.advisers:
             found = self.play(self.begin(state), functions, 0, 1)
-            return found.state if found.done else None
+            return found.after.state if found.done else None
         now = ArrayState(self, state).copy()
         done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
         return now.undecided() if done else None
 
-    def observed(self, state: State | ArrayState, arrival: Arrival) -> ArrayState | None:
-        """What is left after feedback on the next round, as `learned` plays it, of a learner that
-        asks no one; None if the round is not for the kernel.
+    def functions_of(self, feedback: Feedback) -> Functions | None:
+        """Plain feedback on one round, as a learner that asks no one gives it to the kernel; None
+        if the round is not for that.
         """
-        feedback = arrival.feedback
-        if arrival.played is not None or not isinstance(feedback, FirstOrder):
+        if self.advisers or not isinstance(feedback, FirstOrder) or not feedback.is_plain:
             return None
-        if not feedback.is_plain or not self.plays_live or self.advisers:
+        fits = feedback.loss_gradient.shape == (self.n,)
+        return Functions.from_first_order(feedback) if fits else None
+
+    def observed(self, state: State | ArrayState, arrival: Arrival) -> ArrayState | None:
+        """What is left after feedback on the next round, as `learned` plays it; None if the round
+        is not for the kernel.
+        """
+        functions = self.functions_of(arrival.feedback)
+        if functions is None or arrival.played is not None or not self.plays_live:
             return None
         if not isinstance(state, ArrayState):
             if not self.takes(state):
                 return None
             state = self.begin(state)
-        if arrival.round != state.number or feedback.loss_gradient.shape != (self.n,):
+        if arrival.round != state.number:
             return None
-        found = self.play(state, Functions.from_first_order(feedback), 0, 1)
+        found = self.play(state, functions, 0, 1)
         return found.after if found.done else None
 
     def play(
@@ -431,7 +422,7 @@ class CompiledRounds:
         now = start.copy(spare)
         if self.experts and functions.stream is not None:
             shares = self.shares(now.number, k, functions, first)
-            self.mix(now.arrays, shares[0])
+            self.mix(now, shares[0])
         done, code, columns = self._run(now, functions, first, k, records, shares)
         now.vertices = now.count
         if not done:
@@ -454,7 +445,7 @@ class CompiledRounds:
             ahead = k - done if advised is not None else 1
             if decided is None or done:
                 shares = self.shares(now.number, ahead, functions, t)
-                self.mix(now.arrays, shares[0])
+                self.mix(now, shares[0])
             part = None if records is None else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -475,97 +466,79 @@ class CompiledRounds:
         return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solved[:done])
 
     def _run(
-        self,
-        now: ArrayState,
-        functions: Functions,
-        first: int,
-        k: int,
-        records: Records | None,
-        shares: Floats,
-        advice: tuple[NDArray, ...] | None = None,
-    ) -> tuple[int, int, NDArray]:
+        self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
+        shares: Floats, advice: tuple[NDArray, ...] | None = None,
+    ) -> tuple[int, int, NDArray]:  # fmt: skip
         """Play up to k rounds, in place: how many, the kernel's last code, what was recorded."""
-        scratch = self._spare.pop() if self._spare else _Scratch(self)
+        before, restarts = now.t, self.learner.restarts
+        if restarts is not None:  # up to the next birth
+            k = min(k, restarts.every - before % restarts.every)
+        spare = self._spare[MODE.interprets, advice is not None]
         try:
-            done, code, columns = self._loop(
-                now, functions, first, k, records, shares, advice, scratch
-            )
+            scratch = spare.pop()
+        except IndexError:
+            scratch = _Scratch(self, advice is not None)
+        columns = np.empty((k, names.COLUMNS)) if records is None else records.columns
+        begun, record = -1, scratch.nothing
+        if records is not None:
+            begun, record = records.first, names.recorded.pack(*records.arrays)
+        done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
+        try:
+            while True:
+                with atoms.lock:  # others may make it larger until then
+                    gram = atoms.gram
+                    if weights.shape[1] < len(gram):
+                        weights = _longer(weights, count, len(gram))
+                    if scratch.room < len(gram) or scratch.pieces < functions.pieces:
+                        scratch.fit(len(gram), functions.pieces)
+                    more, code, count = scratch.play(
+                        first + done, k - done, done, begun, count, atoms.filled, scratch.given,
+                        record, *(advice or _NO_ADVICE), now.numbers, shares, weights,
+                        atoms.starts, atoms.indices, atoms.values, gram, *functions.given, columns,
+                    )  # fmt: skip
+                    if count > atoms.filled:
+                        atoms.appended(count)
+                done += more
+                if code in _ENDS:
+                    break
+                at, arrays = scratch.at, now.arrays
+                i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
+                if code == BAD_ORACLE:
+                    refuse(arrays.X[i], arrays.Y[i], scratch.answer, at)
+                if code == TOO_MANY:
+                    few = ActiveSet(atoms, weights[i, :count].copy(), arrays.X[i].copy())
+                    few = few.reduced(int(at[USED]), self.learner.K, shared=True)
+                    weights[i, :count], arrays.X[i] = few.weights, few.x
+                    apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
+                    arrays.sums[i, names.APART_OF] = apart
+                else:
+                    atoms = make_way(code, atoms, count, at)
         finally:
-            self._spare.append(scratch)
+            spare.append(scratch)
+        now.atoms, now.count, now.weights = atoms, count, weights
         if done:
             now.number, now.t = now.number + done, now.t + done
             if self.experts:
                 now.played = frozen(now.arrays.p.copy())
             now.unseen += 0 if self._sees_functions else done
         if code == LOOK:
-            rows = rows_to_keep(now.weights[:, : now.count].max(axis=0) > 0.0)
+            rows = rows_to_keep(now.weights[:, :count].max(axis=0) > 0.0)
             now.atoms, now.weights = now.atoms.only(rows), now.weights[:, rows].copy()
             now.count, now.vertices = len(rows), 0
+        for i, share in self.learner.births(before, now.t):
+            self._restart(now, i, share)
         return done, code, columns
 
-    def _loop(
-        self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
-        shares: Floats, advice: tuple[NDArray, ...] | None, scratch: _Scratch,
-    ) -> tuple[int, int, NDArray]:  # fmt: skip
-        at, atoms, count = scratch.at, now.atoms, now.count
-        at[COUNT], at[active_set.WAITING] = count, 0.0
-        settings, done, kernels = self.settings, 0, self._addresses(advice is not None)
-        if records is None:
-            columns = np.empty((k, names.COLUMNS))
-            record: tuple[NDArray, ...] = (columns, *self._nothing, _NO_SHARES)
-        else:
-            record, columns, settings = records.arrays, records.columns, settings.copy()
-            settings[names.RECORDS], settings[names.FIRST] = 1.0, records.first
-        weights = now.weights.copy()
-        while True:
-            with atoms.lock:  # others may make it larger until then
-                gram = atoms.gram
-                if weights.shape[1] < len(gram):
-                    weights = _longer(weights, count, len(gram))
-                if scratch.room < len(gram) or scratch.pieces < functions.pieces:
-                    scratch.fit(len(gram), functions.pieces)
-                more, code, count = names.rounds.ready(
-                    first + done, k - done, done, kernels, *(advice or _NO_ADVICE), settings, at,
-                    now.numbers, *self._constants, scratch.order, shares, weights, *self._set,
-                    atoms.starts, atoms.indices, atoms.values, gram, atoms.filled,
-                    *functions.given, *self._geometry, *scratch.arrays, *record,
-                )  # fmt: skip
-                if not self.exact:
-                    atoms.appended(count)
-            done += more
-            if code in _ENDS:
-                break
-            arrays = now.arrays
-            i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
-            if code == BAD_ORACLE:
-                refuse(arrays.X[i], arrays.Y[i], (scratch.arrays[0], scratch.arrays[1]), at)
-            if code == TOO_MANY:
-                few = ActiveSet(atoms, weights[i, :count].copy(), arrays.X[i].copy())
-                few = few.reduced(int(at[USED]), self.learner.K, shared=True)
-                weights[i, :count], arrays.X[i] = few.weights, few.x
-                apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
-                arrays.sums[i, names.APART_OF] = apart
-            else:
-                atoms = make_way(code, atoms, count, at)
-        now.atoms, now.count, now.weights = atoms, count, weights
-        return done, code, columns
-
-    def _addresses(self, advised: bool) -> Any:
-        """The kernels of the set, and what re-solves programs, as `rounds` calls them."""
-        found = self._kernels.get((MODE.interprets, advised))
-        if found is None:
-            K = self._geometry_of
-            found = (
-                0 if self.exact else address_of(K),  # type: ignore[arg-type]
-                names.project.address(K.nearest) if self.exact and K.nearest else 0,
-                names.tangents.address(K.tangents),
-                names.infeasibility.address(K.point_infeasibility),
-                names.resolve.address(resolving.resolve) if advised else 0,
-            )
-            if isinstance(found[2], int):
-                found = np.array(found)
-            self._kernels[MODE.interprets, advised] = found
-        return found
+    def _restart(self, now: ArrayState, i: int, share: float) -> None:
+        """Descent i begins anew. Reference: `Core._restarted`."""
+        arrays = now.arrays
+        mixer = Mixer(arrays.totals, float(arrays.s[names.GAP]))
+        origin = mixer.leader(self.plain, i)
+        for of_all in (arrays.X, arrays.Y, arrays.before):
+            of_all[i] = arrays.X[origin]
+        arrays.steps[i] = arrays.sums[i] = 0.0
+        now.weights[i] = now.weights[origin]
+        arrays.totals[:] = mixer.with_newcomer(i, share).totals
 
     def shares(self, number: int, k: int, functions: Functions | None = None, t: int = 0) -> Floats:
         """phi of k rounds, one row each, from what a stream says of them, if there is one."""
@@ -584,10 +557,11 @@ class CompiledRounds:
                 np.add.at(shares[i], cells, phi)
         return shares
 
-    def mix(self, arrays: Arrays, shares: Floats) -> None:
-        every = np.ones(len(arrays.X))
+    def mix(self, now: ArrayState, shares: Floats) -> None:
+        arrays, every = now.arrays, np.ones(len(now.arrays.X))
         every[self.plain :] = shares
-        names.mix.ready(
+        every[self.learner.present(now.t) : self.plain] = 0.0
+        mixing.mix.ready(
             arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
             arrays.s[names.GAP], arrays.p, arrays.x,
         )  # fmt: skip
@@ -624,23 +598,34 @@ class CompiledRounds:
 
 
 class _Scratch:
-    """Arrays that no state keeps."""
+    """Arrays that no state keeps, and how they are given to the kernel, as it is called now."""
 
-    def __init__(self, kernel: CompiledRounds) -> None:
-        K, n = kernel._geometry_of, kernel.n
-        self.at, self.order = (
-            np.zeros(active_set.PLACES),
-            np.zeros(kernel.plain + kernel.cells, np.int64),
-        )
+    def __init__(self, kernel: CompiledRounds, advised: bool) -> None:
+        K, (n, factors, descents, _, experts) = kernel._geometry_of, kernel.sizes
         most = K.max_nonzeros if isinstance(K, CompiledGeometry) else 0
-        self._own = np.empty(most, np.int32), np.empty(most), np.zeros((6, n))
-        self.arrays: tuple[NDArray, ...] = ()  # in the kernel's order
         self.room = self.pieces = -1
+        kernels = (
+            0 if kernel.exact else address_of(K),  # type: ignore[arg-type]
+            names.project.address(K.nearest) if kernel.exact and K.nearest else 0,
+            names.tangents.address(K.tangents),
+            names.infeasibility.address(K.point_infeasibility),
+            names.resolve.address(resolving.resolve) if advised else 0,
+        )
+        places: Any = np.array(kernels) if isinstance(kernels[2], int) else kernels
+        self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
+        self.answer = np.empty(most, np.int32), np.empty(most)
+        own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
+        more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
+        self._own, self._more = own, (*more, np.empty((descents, factors)))
+        self._nothing = Records(0, 1, 0, False, 0, 0).arrays
+        self.nothing = names.recorded.pack(*self._nothing)
 
     def fit(self, room: int, pieces: int) -> None:
         self.room, self.pieces = max(room, self.room), max(pieces, self.pieces)
         work = np.empty(self.pieces), np.empty(self.room), np.empty(self.room, np.int64)
-        self.arrays = (*self._own, *work)
+        self._arrays = (*self._own, *work, *self._more)  # in the order of `rounds.held`
+        self.given = names.held.pack(*self._arrays)
+        self.play: Any = names.rounds.entry or names.rounds.ready
 
 
 def _longer(weights: Floats, count: int, room: int) -> Floats:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Batch, Stream, Unlimited
 from tidewolf.core.feedback import FirstOrder, FullInformation
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
@@ -106,13 +107,14 @@ class Functions(NamedTuple):
 
     @classmethod
     def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
-        """One round of costs, and of capacities of at least 0, each as an array of one row that
-        must not change.
-        """
-        limit, pieces = _UNLIMITED, 0
-        if capacities is not None:
-            limit, pieces = (evaluate.CAPACITY, capacities, _NO_NUMBERS, 1), capacities.shape[1]
-        return cls((evaluate.LINEAR, costs, _NO_NUMBERS, 1, *limit), pieces)
+        """One round of costs, and of capacities of at least 0, which are copied."""
+        C = frozen(np.array(costs, ndmin=2))
+        if capacities is None:
+            return cls((evaluate.LINEAR, C, _NO_NUMBERS, 1, *_UNLIMITED), 0)
+        c = frozen(np.array(capacities, ndmin=2))
+        return cls(
+            (evaluate.LINEAR, C, _NO_NUMBERS, 1, evaluate.CAPACITY, c, _NO_NUMBERS, 1), c.size
+        )
 
     def seen_at(self, t: int) -> FullInformation:
         """Those of a round as advisers that are asked one by one see them."""
@@ -120,9 +122,8 @@ class Functions(NamedTuple):
         if self.batches:
             return FullInformation(*(batch.view(one) for batch in self.batches))
         kind, capacities, costs = self.given[4], self.given[5], self.given[1]
-        limit: Batch = Unlimited(costs.shape[1:])
-        if kind == evaluate.CAPACITY:
-            limit = Capacity._unchecked(c=capacities[one])
+        has_any = kind == evaluate.CAPACITY
+        limit = Capacity._unchecked(c=capacities[one]) if has_any else Unlimited(costs.shape[1:])
         return FullInformation(Linear._unchecked(C=costs[one]), limit)
 
 
@@ -224,6 +225,6 @@ class Records:
 
     @property
     def arrays(self) -> tuple[NDArray, ...]:
-        points = (self.columns, self.marks, self.last, self.total, self.means, self.ends)
+        points = (self.marks, self.last, self.total, self.means, self.ends)
         worst = (self.points, self.each, self.when, self.used, self.used_when)
         return (*points, *worst, self.samples[: self.room], self.measures)

@@ -48,7 +48,8 @@ from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.kernels.rounds import VALUE
-from tidewolf.memory import EXPIRED, REMEMBERED, RoundFeedback, carried
+from tidewolf.memory import EXPIRED, REMEMBERED, carried
+from tidewolf.memory import Step as StepBefore
 from tidewolf.methods import late, partly_seen
 from tidewolf.methods.base import Learner, Progress
 from tidewolf.methods.capabilities import beginning, committed
@@ -215,15 +216,17 @@ class Journal(Generic[S]):
     def is_next(self, number: int) -> bool:
         return number == late.next_round(self._place.state)
 
-    def take_arrays(self, found: Progressed, seen: RoundFeedback, by_number: bool) -> None:
+    def take_arrays(self, found: Progressed, step: StepBefore, by_number: bool) -> None:
         """Keep a round that a kernel played, and move to what it left; `by_number`: whether the
         round was given so.
         """
-        given: Any = seen.given
+        seen: Any = step.feedback
         content = observation.content(seen.last, None) if by_number or self.numbered else None
+        given = seen.given
         if not isinstance(given, FirstOrder):
             value = float(found.columns[0, VALUE])
-            given = observation.of_costs(self.learner.K, given[0], given[1], seen.x, value)
+            K, rows = self.learner.K, given.given
+            given = observation.of_costs(K, rows[1], rows[5], seen.x, value)
         with self._mutex:
             self._require_writable()
             last, data = self._place.last + 1, encode_plain(given)

@@ -28,6 +28,10 @@ If n rounds were played and are not observed yet (methods/late.py), Delta is at 
 they were mixed without knowing of this one, and each may turn the weights as far. The guard holds
 for any Delta that is not smaller.
 
+A member that begins anew, or for the first time, gets a share q of all weight: its L is such that
+p_i = q, those of the others stay (experts/restarts.py has what that costs). Before it begins, L is
+infinite.
+
 A member that is absent has l_i = 0: it "proposes what is played". Weights among those awake are p
 renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 """
@@ -35,6 +39,7 @@ renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +71,33 @@ class Mixer(NamedTuple):
     def with_prior(self, prior: Floats, per_nat: float) -> Mixer:
         """Before the first round, these weights in place of equal ones, if 1/eta is this."""
         return self._replace(totals=frozen(-np.log(prior * len(prior)) * per_nat))
+
+    def without(self, members: Collection[int]) -> Mixer:
+        """The same before these members begin."""
+        if not members:
+            return self
+        totals = self.totals.copy()
+        totals[list(members)] = math.inf
+        return self._replace(totals=frozen(totals))
+
+    def leader(self, count: int, but: int) -> int:
+        """Who is trusted most of the first `count`, but not this one."""
+        totals = self.totals[:count].copy()
+        totals[but] = math.inf
+        return int(totals.argmin())
+
+    def with_newcomer(self, i: int, share: float) -> Mixer:
+        """The same where member i begins with this share of all weight; as the best while eta is
+        infinite.
+        """
+        totals = self.totals.copy()
+        totals[i] = math.inf
+        totals[i] = least = float(totals.min())
+        if self.gap > 0.0:
+            behind = np.delete(totals, i) - least
+            odds = math.log(share / (1.0 - share))
+            totals[i] = least - (odds + _log_of_sum(self.rate, behind)) / self.rate
+        return self._replace(totals=frozen(totals))
 
     @property
     def rate(self) -> float:
