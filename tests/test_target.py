@@ -21,7 +21,7 @@ def stream(seed, rounds, n=4, scale=1.0):
     return tw.Stream(tw.functions.Linear(costs), tw.functions.MaxAffine(rows, capacities))
 
 
-@pytest.mark.parametrize("target", [0.002, 0.02])
+@pytest.mark.parametrize("target", [0.0005, 0.02])
 def test_the_violation_ends_near_the_target(target):
     K = tw.sets.Simplex(4)
     for seed in range(2):

@@ -92,6 +92,7 @@ STRIDE, STORED, PART, MARKS = range(6, 10)
 
 THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
+FIRST_SHARE, LIGHTEST, HEAVIEST = 4e-4, math.exp(-1.0), 20.0
 LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
 EPS = float(np.finfo(np.float64).eps)
 SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
@@ -147,6 +148,19 @@ def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def ratio_of(s, settings):  # type: ignore[no-untyped-def]
+    """By what the weight is multiplied besides its exponential.
+
+    Reference: `LyapunovWeights._ratio` of methods/steps/lyapunov.py.
+    """
+    ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
+    if settings[TARGET] < 0.0:
+        return ratio
+    first = FIRST_SHARE * s[LIMIT_SLOPE] * settings[DIAMETER] / settings[TARGET]
+    return ratio * min(HEAVIEST, max(LIGHTEST, first))
+
+
+@kernel
 def aimed(s, settings, breach):  # type: ignore[no-untyped-def]
     """The weight of a target after a round: its z, the exponent of all weights, and the sums of its
     bound; returns what is to be multiplied by the slopes' ratio.
@@ -159,7 +173,7 @@ def aimed(s, settings, breach):  # type: ignore[no-untyped-def]
         return 0.0
     reach = max(QUICKEST * unit, min(SLOWEST * unit, ALLOWED * settings[TARGET] * s[ROUNDS]))
     s[LOG_WEIGHT] = max(LOWEST, before + (breach - settings[TARGET]) / reach)
-    ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
+    ratio = ratio_of(s, settings)
     log2, exponent = s[LOG_WEIGHT] / LN2, s[EXPONENT]
     if breach > 0.0:
         exponent += EXPONENTS * max(0.0, math.floor((log2 - exponent) / EXPONENTS))
@@ -223,12 +237,11 @@ def current_weight(s, settings):  # type: ignore[no-untyped-def]
     reach = s[LIMIT_SLOPE] * settings[DIAMETER]
     if reach == 0.0:
         return 0.0
-    ratio = s[LOSS_SLOPE] / s[LIMIT_SLOPE] if s[LOSS_SLOPE] > 0.0 else 1.0
     growth = THETA * math.pow(max(s[ROUNDS], settings[HORIZON]), -0.5)
     log2 = growth * s[VIOLATION] / (GROWTH * reach) / LN2
     if settings[TARGET] >= 0.0:
         log2 = s[LOG_WEIGHT] / LN2
-    return THETA * ratio * 2.0 ** (log2 - s[EXPONENT])
+    return THETA * ratio_of(s, settings) * 2.0 ** (log2 - s[EXPONENT])
 
 
 @kernel

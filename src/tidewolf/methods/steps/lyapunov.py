@@ -45,16 +45,18 @@ learners never notice.
 
 A target for the violation
 --------------------------
-Given beta, the violation per round that is acceptable, the weight aims at it. With z_0 = -1 and
+Given beta, the violation per round that is acceptable, the weight aims at it. With z_0 = 0 and
 s_t = k_t G_g D, k_t G_g D = beta t/10 kept between 0.15 and 0.3 times G_g D, so that early
 violations are answered quickly,
 
-    w_t = theta (G_f/G_g) exp(z_t),    z_t = max( LOWEST, z_{t-1} + (g_t^+(x_t) - beta)/s_t ),
+    w_t = theta b (G_f/G_g) exp(z_t),    z_t = max( LOWEST, z_{t-1} + (g_t^+(x_t) - beta)/s_t ),
 
-so that w falls while less than beta is violated and grows exponentially above. With
-A_t = theta (G_f/G_g) s_t, w_t g_t^+ >= A_t (exp(z_t) - exp(z_{t-1})): where z falls the right side
-is below 0. Summed, with the jumps J = sum (A_{t+1} - A_t) exp(z_t), A_T exp(z_T) <= most + J; by
-parts sum (g_t^+ - beta) <= s_T z_T + L, L = -sum (s_{t+1} - s_t) z_t. So in T rounds
+so that w falls while less than beta is violated and grows exponentially above. The violation above
+beta T is about s_T z_T. So a small target begins with a large weight: b = 4e-4 G_g D/beta, kept
+between 1/e and 20. With A_t = theta b (G_f/G_g) s_t,
+w_t g_t^+ >= A_t (exp(z_t) - exp(z_{t-1})): where z falls the right side is below 0. Summed, with
+the jumps J = sum (A_{t+1} - A_t) exp(z_t), A_T exp(z_T) <= most + J; by parts
+sum (g_t^+ - beta) <= s_T z_T + L, L = -sum (s_{t+1} - s_t) z_t. So in T rounds
 
     violation  <=  beta T + s_T ln( (most + J)/A_T ) + L,
 
@@ -115,7 +117,9 @@ SHARE = 0.55
 THETA = 0.5
 # The least and the largest k of a target, the share of what is allowed so far, and the least z.
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
-FIRST_Z = -1.0  # All four were chosen on `routing` and `geant`, seed 0.
+# The target, as a share of G_g D, whose first weight is theta G_f/G_g, and the least and the
+# largest factor of others. All were chosen on `routing` and `geant`, seed 0.
+FIRST, LIGHTEST, HEAVIEST = 4e-4, math.exp(-1.0), 20.0
 _STRIDE = 256
 _LN2 = math.log(2.0)
 
@@ -135,7 +139,7 @@ class EachLimit(NamedTuple):
 class Aim(NamedTuple):
     """How far the violation is above its target."""
 
-    z: float  # ln of w over theta G_f/G_g
+    z: float  # ln of w over the first weight
     rounds: int = 0  # that were counted, which begins with the first violation
     s: float = 0.0
     A: float = 0.0
@@ -241,7 +245,7 @@ class LyapunovWeights:
             impossible=False,
             sums=sums,
             sharp=SharpSums(sums.limit, sums.limit),
-            aim=None if self.target is None else Aim(FIRST_Z),
+            aim=None if self.target is None else Aim(0.0),
         )
 
     def migrated(self, dual: DualState) -> DualState:
@@ -270,7 +274,7 @@ class LyapunovWeights:
         for one in found:
             Q[one.i], G[one.i] = Q[one.i] + one.violation, one.slope
         slopes = Slopes(dual.slopes.loss, max(dual.slopes.constraint, *G))
-        ratios = [_ratio(slopes.loss, each, count) for each in G]
+        ratios = [self._ratio(slopes.loss, each, count) for each in G]
         limits = list(zip(Q, G, ratios, strict=True))
         w, exponent, aim = self._weights(dual, limits, found, block.rounds)
         unit, V = math.ldexp(1.0, dual.exponent - exponent), self._loss_weight(exponent)
@@ -383,6 +387,15 @@ class LyapunovWeights:
         w: float = THETA * ratio * 2.0 ** (log2 - exponent)
         return w if G * self.K.diameter > 0.0 else 0.0
 
+    def _ratio(self, loss: float, G: float, limits: int) -> float:
+        """a G_f/G_i, with 1 for G_f/G_i while no loss, or the limit, has had a slope; with a target
+        b G_f/G_g.
+        """
+        ratio = _share(limits) * (loss / G if loss > 0.0 and G > 0.0 else 1.0)
+        if self.target is None:
+            return ratio
+        return ratio * min(HEAVIEST, max(LIGHTEST, FIRST * G * self.K.diameter / self.target))
+
     def _with_losses(self, dual: DualState, block: FirstOrder, x: Array) -> tuple[DualState, Array]:
         known = dual.slopes.and_of(block).loss
         size = block.loss_slope if block.rounds == 1 else 0.0
@@ -404,7 +417,7 @@ class LyapunovWeights:
             return np.zeros(1)
         count, weights = 1 if dual.each is None else len(dual.each.slopes), list[float]()
         for Q, G, *_ in zip(*self._remembered(dual, count), strict=True):
-            ratio, log2 = _ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
+            ratio, log2 = self._ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
             log2 = log2 if dual.aim is None else dual.aim.z / _LN2
             weights.append(self._weight(G, ratio, log2, dual.exponent))
         return np.array(weights)
@@ -536,11 +549,6 @@ class LyapunovWeights:
         if len(names) != len(bounds):
             names = [f"limit {i + 1}" for i in range(len(bounds))]
         return tuple(map(LimitBound, names, violations, bounds))
-
-
-def _ratio(loss: float, G: float, limits: int) -> float:
-    """a G_f/G_i, with 1 for G_f/G_i while no loss, or the limit, has had a slope."""
-    return _share(limits) * (loss / G if loss > 0.0 and G > 0.0 else 1.0)
 
 
 def _share(limits: int) -> float:
