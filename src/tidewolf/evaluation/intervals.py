@@ -268,7 +268,8 @@ def _best(run: Run, start: int, stop: int) -> Comparator | None:
 
 class _Parts:
     """The sums of gradients at a run's decisions between any two of the rounds in `cuts`; of none
-    if not all decisions were kept.
+    if not all decisions were kept. Decisions differ from the center within aff(K) alone, so sums
+    are brought there once.
     """
 
     def __init__(self, run: Run, cuts: list[int]) -> None:
@@ -283,14 +284,15 @@ class _Parts:
                 limits = one.constraints
                 seen = first_order(one.losses, limits, x, limits.values(x))
                 self.at[i, 2] += seen.violation
-                for j, gradient in enumerate((seen.loss_gradient, seen.constraint_gradient)):
-                    g = K.tangent(gradient)
+                both = seen.loss_gradient, seen.constraint_gradient
+                for j, g in enumerate(both[: 1 + (seen.violation > 0.0)]):
                     self.gradients[i, j] += arrays.to_numpy(g)
                     self.at[i, j] += arrays.inner(g, x - K.center)
 
     def bound(self, start: int, stop: int) -> Bound:
         part = slice(self.cuts.index(start), self.cuts.index(stop))
-        F, W = (arrays.like(one, self.K.center) for one in self.gradients[part].sum(axis=0))
+        whole = self.gradients[part].sum(axis=0)
+        F, W = (self.K.tangent(arrays.like(one, self.K.center)) for one in whole)
         loss_at, limit_at, violation = self.at[part].sum(axis=0).tolist()
         sums = GradientSums(F, W, loss_at, limit_at)
         return Bound(regret_at_most(self.K, sums, violation), paid_at_most(self.K, sums))
