@@ -199,3 +199,29 @@ def test_an_interrupt_of_a_kernel_is_a_keyboard_interrupt():
         signal.signal(signal.SIGALRM, before)
         gc.enable()
     assert found > 0
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_a_kernel_is_given_is_whole_after_an_interrupt():
+    """A learner whose first run was interrupted plays as any other."""
+    costs, limits = np.random.default_rng(3).random((2, 60, 20))
+    K = tw.sets.Simplex(20)
+    stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
+    losses, rng, found = tw.run(tw.LyapunovDescent(K), stream).losses, np.random.default_rng(0), 0
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    gc.disable()
+    try:
+        for seconds in rng.uniform(1e-4, 2e-3, 400):
+            learner = tw.LyapunovDescent(K)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds)
+                tw.run(learner, stream)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
+            except KeyboardInterrupt:
+                found += 1
+                np.testing.assert_array_equal(tw.run(learner, stream).losses, losses)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        gc.enable()
+    assert found > 0

@@ -124,7 +124,8 @@ class Kernel(Generic[R]):
         code: Any = self.ready
         if code is self.plain:
             return self.plain
-        return next((one.entry_point for one in code.overloads.values()), None)
+        # an OrderedDict looks its keys up as it goes, and turns an interrupt into a KeyError
+        return next((one.entry_point for one in dict.values(code.overloads)), None)
 
     @property
     def is_at_hand(self) -> bool:

@@ -621,11 +621,14 @@ class _Scratch:
         self.nothing = names.recorded.pack(*self._nothing)
 
     def fit(self, room: int, pieces: int) -> None:
-        self.room, self.pieces = max(room, self.room), max(pieces, self.pieces)
-        work = np.empty(self.pieces), np.empty(self.room), np.empty(self.room, np.int64)
-        self._arrays = (*self._own, *work, *self._more)  # in the order of `rounds.held`
-        self.given = names.held.pack(*self._arrays)
-        self.play: Any = names.rounds.entry or names.rounds.ready
+        room, pieces = max(room, self.room), max(pieces, self.pieces)
+        work = np.empty(pieces), np.empty(room), np.empty(room, np.int64)
+        arrays = (*self._own, *work, *self._more)  # in the order of `rounds.held`
+        given, play = names.held.pack(*arrays), names.rounds.entry or names.rounds.ready
+        # Signals are handled after calls: an interrupt finds all of this done, or nothing, and what
+        # `given` points to is kept as long as it.
+        self.play: Any = play
+        self.room, self.pieces, self._arrays, self.given = room, pieces, arrays, given
 
 
 def _longer(weights: Floats, count: int, room: int) -> Floats:
