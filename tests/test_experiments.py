@@ -595,6 +595,10 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
     assert load("again.toml").stream == again.stream
     assert load("again.toml").problem(0).stream == stream
     assert load("again.toml").entrants() == again.entrants()
+    own = lines.replace("incumbent =", "leader =")  # what "leader" means would be a guess
+    assert "leader" in refused(
+        f'{NETWORK}{own}\n[[learners]]\nname = "Ensemble"\nexperts = ["leader"]\n'
+    )
     weights = np.column_stack([np.linspace(0, 1, ROUNDS), np.linspace(1, 0, ROUNDS)])
     (network / "kinds.csv").write_text(table(["day", "night"], weights))
     np.testing.assert_allclose(load("told.toml").problem(0).stream.context, weights)

@@ -53,6 +53,7 @@ from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
 from tidewolf.files.table import GAPS
+from tidewolf.learners.ensemble import BY_WORD
 from tidewolf.loop import play
 from tidewolf.methods.base import Learner
 from tidewolf.methods.budget import Budget
@@ -1022,6 +1023,9 @@ def _require_info(learner: Learner[Any], stream: batch.Stream) -> None:
             expected = f'expected a number of rounds, a duration such as "1d", {", ".join(known)}'
             near = did_you_mean(one.name, known)
             sentence = f"There is no expert {shown(one.name)}: {expected}.{near}"
+        elif taken := [word for word, kind in BY_WORD.items() if kind is type(one)]:
+            words = f"{shown(taken[0])} is an expert of tidewolf: give the advice another name."
+            sentence = words * (taken[0] in names)
         if sentence:
             raise InvalidInput(sentence, setting=setting)
 
