@@ -8,6 +8,7 @@ import gc
 import signal
 import sqlite3
 import sys
+from functools import partial
 from inspect import CO_GENERATOR
 from itertools import count
 from pathlib import Path
@@ -177,6 +178,23 @@ def test_a_session_in_memory_has_all_of_a_round_or_nothing_of_it(act):
         assert stands(session) == stands(whole)
 
 
+def is_interrupted(act, seconds):
+    """Whether an alarm after so many seconds ends it by a KeyboardInterrupt."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    gc.disable()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        act()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+    except KeyboardInterrupt:
+        return True
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+        gc.enable()
+    return False
+
+
 # one that comes while Python calls a destructor or a callback of the garbage collector is lost
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_an_interrupt_of_a_kernel_is_a_keyboard_interrupt():
@@ -184,20 +202,8 @@ def test_an_interrupt_of_a_kernel_is_a_keyboard_interrupt():
     stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
     learner, rng, found = tw.LyapunovDescent(tw.sets.Simplex(20)), np.random.default_rng(0), 0
     tw.run(learner, stream)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    gc.disable()
-    try:
-        for seconds in rng.uniform(1e-5, 5e-3, 60):
-            try:
-                signal.setitimer(signal.ITIMER_REAL, seconds)
-                tw.run(learner, stream)
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-            except KeyboardInterrupt:
-                found += 1
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        gc.enable()
+    for seconds in rng.uniform(1e-5, 5e-3, 60):
+        found += is_interrupted(lambda: tw.run(learner, stream), seconds)
     assert found > 0
 
 
@@ -208,20 +214,9 @@ def test_what_a_kernel_is_given_is_whole_after_an_interrupt():
     K = tw.sets.Simplex(20)
     stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
     losses, rng, found = tw.run(tw.LyapunovDescent(K), stream).losses, np.random.default_rng(0), 0
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    gc.disable()
-    try:
-        for seconds in rng.uniform(1e-4, 2e-3, 400):
-            learner = tw.LyapunovDescent(K)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, seconds)
-                tw.run(learner, stream)
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-            except KeyboardInterrupt:
-                found += 1
-                np.testing.assert_array_equal(tw.run(learner, stream).losses, losses)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.signal(signal.SIGALRM, before)
-        gc.enable()
+    for seconds in rng.uniform(1e-4, 2e-3, 400):
+        learner = tw.LyapunovDescent(K)
+        if is_interrupted(partial(tw.run, learner, stream), seconds):
+            found += 1
+            np.testing.assert_array_equal(tw.run(learner, stream).losses, losses)
     assert found > 0
