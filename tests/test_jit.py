@@ -23,6 +23,7 @@ import tidewolf as tw
 from tidewolf import cli
 from tidewolf.cli.app import invoke
 from tidewolf.core import errors, jit, jit_cache
+from tidewolf.methods.kernel_functions import Functions
 
 
 def every_kernel():
@@ -484,3 +485,29 @@ def test_packed_arrays_come_back_as_they_were_given():
     for wrong in ((x, A.T, where), (x, A[0], where), (x, A, where.astype(np.int64)), (x, A)):
         with pytest.raises((AssertionError, ValueError)):
             packed.pack(*wrong)
+
+
+def test_compiled_code_frees_what_it_takes():
+    """Kernels that make arrays and those that count no references call one another."""
+    from numba.core.runtime import _nrt_python, rtsys
+
+    problem = tw.problems.routing(rounds=60)
+    experts = [tw.experts.Season(problem.period), tw.experts.Resolve()]
+    learner = tw.Ensemble(problem.K, experts=experts)
+    _nrt_python.memsys_enable_stats()
+    try:
+        before = rtsys.get_allocation_stats()
+        with jit.interpreting(False):
+            learner.compiled.play(
+                learner.compiled.begin(learner.start()),
+                Functions.of(problem.stream.losses, problem.stream.constraints)._replace(
+                    stream=problem.stream
+                ),
+                0,
+                60,
+            )
+        after = rtsys.get_allocation_stats()
+    finally:
+        _nrt_python.memsys_disable_stats()
+    assert after.alloc - before.alloc > 0
+    assert after.alloc - before.alloc == after.free - before.free

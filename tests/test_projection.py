@@ -539,11 +539,9 @@ def table_of(points, kind):
 def naive_steps(points, weights, y, steps, stop):
     """Pairwise steps with everything recomputed from the dense points each time."""
     w = weights.copy()
-    slopes = points @ (w @ points - y)
-    chosen = (w > 0) | (slopes < w @ slopes - 1e-12)
     for _ in range(steps):
         slopes, tie = points @ (w @ points - y), active_set.TIE * stop
-        i = np.argmax(chosen & (slopes <= slopes[chosen].min() + tie))  # the first
+        i = np.argmax(slopes <= slopes.min() + tie)  # the first
         j = np.argmax((w > 0) & (slopes >= slopes[w > 0].max() - tie))
         gap = slopes[j] - slopes[i]
         if gap <= stop:
@@ -619,7 +617,7 @@ def test_rounding_does_not_choose_between_atoms_that_tie(seed, count, n):
     for _ in range(4):
         moved, slopes = weights.copy(), points @ (weights @ points - y)
         slopes = slopes * (1 + 1e-15 * rng.standard_normal(count))
-        active_set.pairwise_steps(gram, moved, slopes, np.empty(count, np.int64), 30, 1e-3)
+        active_set.pairwise_steps(gram, moved, slopes, 30, 1e-3)
         found.append(moved)
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], atol=1e-9)

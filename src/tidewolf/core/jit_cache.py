@@ -57,12 +57,18 @@ SUFFIX = ".kernel"
 _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
 
+# A kernel that names none of these makes no array. It is compiled without numba's counts of
+# references, which would be an atomic instruction or two for each slice.
+_MAKES_ARRAYS = frozenset({"array", "copy", "empty", "full", "ones", "zeros"})
+
+
 def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool) -> Any:
     """A numba function that looks on disk before it compiles, and leaves code there; `is_inner`:
     one for other kernels alone, whose code is a part of theirs.
     """
     wrappers = {"no_cpython_wrapper": is_inner, "no_cfunc_wrapper": is_inner}
-    made = numba.njit(nogil=True, error_model="numpy", **wrappers)(linked)
+    counts = not _MAKES_ARRAYS.isdisjoint(linked.__code__.co_names)
+    made = numba.njit(nogil=True, error_model="numpy", _nrt=counts, **wrappers)(linked)
     if is_inner:
         return made
     folder = None if key is None else folder_of(linked.__code__.co_filename)

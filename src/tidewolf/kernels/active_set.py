@@ -124,38 +124,38 @@ def subtract(a, b, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pairwise_steps(gram, weights, slopes, chosen, steps, stop):  # type: ignore[no-untyped-def]
-    """The steps, in place, among atoms with weight and idle ones that x would gain by: those whose
-    slope is below its average; returns how many were taken. `chosen` has a place for each atom.
+def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
+    """Steps from the atom in use with the largest slope to that with the least of all, weights and
+    slopes in place; returns how many were taken. Each makes three passes without branches, for
+    slopes, for the extreme ones in two halves, and for the first atoms that tie with these.
 
     Reference: `naive_steps` in tests/test_projection.py.
     """
-    average = 0.0
-    for q in range(len(weights)):
-        average += weights[q] * slopes[q]
-    count = 0
-    for q in range(len(weights)):
-        chosen[count] = q
-        count += weights[q] > 0.0 or slopes[q] < average
-    margin, step, i, j = TIE * stop, 0.0, 0, 0
+    margin, step, i, j, count = TIE * stop, 0.0, 0, 0, len(weights)
+    half, rest = (count + 1) // 2, count // 2
     for taken in range(steps + 1):
-        last_i, last_j = i, j
-        i, least = 0, np.inf
-        j, most = 0, -np.inf
-        for n in range(count):  # choices without branches: which atom wins cannot be predicted
-            q = chosen[n]
-            slope = slopes[q] + step * (gram[last_i, q] - gram[last_j, q])
-            slopes[q] = slope
-            lower = slope < least - margin
-            i = q if lower else i
-            least = slope if lower else least
-            slope = slope if weights[q] > 0.0 else -np.inf
-            higher = slope > most + margin
-            j = q if higher else j
-            most = slope if higher else most
-        gap = most - least
-        if gap <= stop or taken == steps:
+        for q in range(count):
+            slopes[q] += step * (gram[i, q] - gram[j, q])
+        low, least, high, most = np.inf, np.inf, -np.inf, -np.inf
+        for q in range(half):
+            a, b = slopes[q], slopes[rest + q]
+            low = a if a < low else low
+            least = b if b < least else least
+            a = a if weights[q] > 0.0 else -np.inf
+            b = b if weights[rest + q] > 0.0 else -np.inf
+            high = a if a > high else high
+            most = b if b > most else most
+        low, high = min(low, least), max(high, most)
+        if not high - low > stop or taken == steps:
             return taken
+        i = j = count
+        for q in range(count):
+            first = q if slopes[q] <= low + margin else count
+            i = first if first < i else i
+            first = q if slopes[q] >= high - margin else count
+            first = first if weights[q] > 0.0 else count
+            j = first if first < j else j
+        gap = slopes[j] - slopes[i]
         length2, step = gram[i, i] - 2.0 * gram[i, j] + gram[j, j], weights[j]
         if gap < step * length2:
             step = gap / length2
@@ -184,7 +184,7 @@ def rescale(weights):  # type: ignore[no-untyped-def]
 
 @kernel
 def correct_from(  # type: ignore[no-untyped-def]
-    rows, gram, weights, x, y, r, slopes, chosen, steps, stop, exact
+    rows, gram, weights, x, y, r, slopes, steps, stop, exact
 ):
     """Corrective steps towards y on a sparse table, weights in place, from x, their point, in
     place; r becomes x - y and `slopes` those of all atoms. `exact`: x is the sum of its atoms to
@@ -196,7 +196,7 @@ def correct_from(  # type: ignore[no-untyped-def]
     starts, indices, values = rows
     apart2 = subtract(x, y, r)
     sparse_inner(starts, indices, values, r, slopes)
-    taken = pairwise_steps(gram, weights, slopes, chosen, steps, stop)
+    taken = pairwise_steps(gram, weights, slopes, steps, stop)
     if taken == 0 and exact:
         used = 0
         for q in range(len(weights)):
@@ -237,7 +237,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
     has appended any.
 
     `weights` has room for more rows than there are; `filled` is how many the table has. `answer` is
-    (indices, values) for the oracle to fill; `work` (r, zeros, slopes, chosen); `numbers`
+    (indices, values) for the oracle to fill; `work` (r, zeros, slopes); `numbers`
     (tolerance, steps, stop, margin), where candidates whose slopes differ by less than `margin`
     times |x - y| tie, and go to the first row. `at` holds where it is, and what it found: see the
     names above. Comes back with DONE, or with NO_ROOM, TABLE_TAKEN for a vertex that waits in
@@ -246,7 +246,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
     """
     starts, columns, entries = rows
     indices, values = answer
-    r, zeros, slopes, chosen = work
+    r, zeros, slopes = work
     tol, steps, stop, margin = numbers
     count, exact = int(at[COUNT]), at[WAITING] == 0.0 and at[CALLS] == 0.0
     while True:
@@ -264,7 +264,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
             filled = count
             at[COUNT], at[WAITING] = count, 0.0
         distance2, used = correct_from(
-            rows, gram, weights[:count], x, y, r, slopes[:count], chosen, int(steps), stop, exact
+            rows, gram, weights[:count], x, y, r, slopes[:count], int(steps), stop, exact
         )
         exact = True
         at[DISTANCE2], at[USED] = distance2, used
@@ -396,7 +396,7 @@ def combine_rows(rows, own, weights, begin, end, x, y, r):  # type: ignore[no-un
 
 @kernel
 def steps_in_factor(  # type: ignore[no-untyped-def]
-    rows, own, weights, slopes, chosen, gram, r, zeros, steps, stop
+    rows, own, weights, slopes, gram, r, zeros, steps, stop
 ):
     """Pairwise steps among a factor's rows, weights in place, if their gap is above `stop`; r is
     x - y. The products of all of them are made in `gram`; `zeros` is as it was afterwards.
@@ -416,7 +416,7 @@ def steps_in_factor(  # type: ignore[no-untyped-def]
             gram[n, m] = gram[m, n] = row_product(rows, own[m], zeros)
         for p in range(starts[own[n]], starts[own[n] + 1]):
             zeros[indices[p]] = 0.0
-    pairwise_steps(gram, weights, slopes, chosen, steps, stop)
+    pairwise_steps(gram, weights, slopes, steps, stop)
 
 
 @kernel
@@ -432,7 +432,7 @@ def factored_correct(  # type: ignore[no-untyped-def]
     most, still_open, zeros = 0, 0, np.zeros(len(x))
     for b in range(len(tols)):
         most = max(most, begins[b + 1] - begins[b])
-    w, slopes, chosen = np.empty(most), np.empty(most), np.empty(most, dtype=np.int64)
+    w, slopes = np.empty(most), np.empty(most)
     gram = np.empty((most, most))
     for b in range(len(tols)):
         if stages[b] == CLOSED:
@@ -443,7 +443,7 @@ def factored_correct(  # type: ignore[no-untyped-def]
             mine[n] = weights[own[n]]
         combine_rows(rows, own, mine, begin, end, x, y, r)
         stop = share * tols[b]
-        steps_in_factor(rows, own, mine, slopes[: len(own)], chosen, gram, r, zeros, steps, stop)
+        steps_in_factor(rows, own, mine, slopes[: len(own)], gram, r, zeros, steps, stop)
         rescale(mine)
         for n in range(len(own)):
             weights[own[n]] = mine[n]

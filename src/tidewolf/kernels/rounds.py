@@ -121,7 +121,7 @@ resolve = Indirect(int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TAB
 # scratch; and what is recorded of rounds.
 held = Packed(
     _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
-    ROW, _TABLE, ROW, ROW, _INTS, ROW, ROW, ROW, ROW, _TABLE,
+    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE,
 )  # fmt: skip
 recorded = Packed(
     ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
@@ -631,7 +631,7 @@ def rounds(  # type: ignore[no-untyped-def]
     (
         kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
-        chosen, slopes, losses, shares, squares, etas,
+        slopes, losses, shares, squares, etas,
     ) = held(given)  # fmt: skip
     (
         marks, last, total, means, ends, points, each, when, used, used_when, samples, measures,
@@ -644,7 +644,7 @@ def rounds(  # type: ignore[no-untyped-def]
     x = x if experts > 0 else X[0]  # one descent alone is played as it is
     rows = (starts, indices, values)
     answer = (answer_indices, answer_values)
-    work = (buffers[0], buffers[1], slopes_of_rows, chosen)
+    work = (buffers[0], buffers[1], slopes_of_rows)
     gradients, along = buffers[2:4], buffers[4:6]
     tol, records = settings[TOLERANCE2], begun >= 0
     numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])

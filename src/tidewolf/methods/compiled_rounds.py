@@ -622,7 +622,7 @@ class _Scratch:
 
     def fit(self, room: int, pieces: int) -> None:
         room, pieces = max(room, self.room), max(pieces, self.pieces)
-        work = np.empty(pieces), np.empty(room), np.empty(room, np.int64)
+        work = np.empty(pieces), np.empty(room)
         arrays = (*self._own, *work, *self._more)  # in the order of `rounds.held`
         given, play = names.held.pack(*arrays), names.rounds.entry or names.rounds.ready
         # Signals are handled after calls: an interrupt finds all of this done, or nothing, and what

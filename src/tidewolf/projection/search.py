@@ -103,7 +103,7 @@ def search(
         with atoms.lock:  # others may make it larger until then
             room = len(atoms.gram)
             weights = np.append(weights[:count], np.zeros(room - count))
-            work = (np.empty(n), np.zeros(n), np.empty(room), np.empty(room, np.int64))
+            work = (np.empty(n), np.zeros(n), np.empty(room))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, data, answer, work, numbers, at)
             code = kernels.nearest_member.ready(by, rows, atoms.gram, atoms.filled, weights, *found)
@@ -233,8 +233,8 @@ def corrected(atoms: Atoms, weights: Floats, slopes: Floats, steps: int, stop: f
     """The weights after up to `steps` pairwise steps from these slopes, which stay as they are,
     until the pairwise gap is at most `stop`.
     """
-    weights, chosen = weights.copy(), np.empty(len(weights), dtype=np.int64)
-    kernels.pairwise_steps(atoms.gram, weights, slopes.copy(), chosen, steps, stop)
+    weights = weights.copy()
+    kernels.pairwise_steps(atoms.gram, weights, slopes.copy(), steps, stop)
     kernels.rescale(weights)
     return weights
 
