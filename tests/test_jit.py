@@ -487,6 +487,37 @@ def test_packed_arrays_come_back_as_they_were_given():
             packed.pack(*wrong)
 
 
+def test_all_that_a_kernel_with_arrays_calls_counts_references():
+    """It would release slices that nobody has counted."""
+
+    @jit.kernel
+    def halves_of(x):
+        return x[:2], x[2:]
+
+    @jit.kernel
+    def total(x):
+        left, right = halves_of(x)
+        return left[0] + right[0]
+
+    @jit.kernel
+    def pair(x):
+        return np.full(2, total(x))
+
+    def counts(code):
+        return code.targetoptions["_nrt"]
+
+    def part(code):
+        return code.py_func.__closure__[0].cell_contents
+
+    np.testing.assert_array_equal(pair(np.arange(4.0)), [2.0, 2.0])
+    assert total(np.arange(4.0)) == 2.0
+    for code, is_counted in ((pair.compiled, True), (total.compiled, False)):
+        assert counts(code) is is_counted
+        while code.py_func.__closure__:
+            code = part(code)
+            assert counts(code) is is_counted
+
+
 def test_compiled_code_frees_what_it_takes():
     """Kernels that make arrays and those that count no references call one another."""
     from numba.core.runtime import _nrt_python, rtsys

@@ -32,6 +32,8 @@ R = TypeVar("R")
 
 # Entries, a microsecond each, that a light kernel interprets before it is compiled.
 ENOUGH = 100_000
+# What a kernel names that makes arrays.
+_MAKES_ARRAYS = frozenset({"array", "copy", "empty", "full", "ones", "zeros"})
 # Modules whose content their versions tell.
 _VERSIONED = ("builtins", "math", "numpy", "numba")
 
@@ -45,6 +47,7 @@ class Kernel(Generic[R]):
         self.light = light
         # entries so far
         self.interpreted = 0
+        self._inner: dict[bool, Callable[..., R]] = {}
 
     def __call__(self, *args: Any) -> R:
         if MODE.interprets:
@@ -85,31 +88,45 @@ class Kernel(Generic[R]):
                 import numba
             except ImportError:
                 return self.plain
-            return self.plain if numba.config.DISABLE_JIT else self._linked()
+            if numba.config.DISABLE_JIT:
+                return self.plain
+            return self._linked(self.makes_arrays, is_inner=False)
 
-    @cached_property
-    def inner(self) -> Callable[..., R]:
+    @property
+    def makes_arrays(self) -> bool:
+        """Whether it is compiled with numba's counts of references, an atomic instruction or two
+        for each slice. Then all that it calls is, too: what it is given it will release.
+        """
+        return not _MAKES_ARRAYS.isdisjoint(self.plain.__code__.co_names)
+
+    def inner(self, counted: bool) -> Callable[..., R]:
         """The machine code as a part of other kernels: Python cannot call it, which saves a fifth
         of the time of compiling.
         """
-        return self._linked(is_inner=True)
+        counted = counted or self.makes_arrays
+        if counted not in self._inner:
+            self._inner[counted] = self._linked(counted, is_inner=True)
+        return self._inner[counted]
 
-    def _linked(self, is_inner: bool = False) -> Callable[..., R]:
+    def _linked(self, counted: bool, is_inner: bool) -> Callable[..., R]:
         """What numba compiles: `plain`, where the kernels that it names are machine code, too."""
         from tidewolf.core.jit_cache import dispatcher
 
+        def linked_part(part: Any) -> Any:
+            return part.inner(counted) if isinstance(part, Kernel) else part
+
         plain: Any = self.plain
-        called = {name: plain.__globals__.get(name) for name in _names(plain.__code__)}
-        called = {name: part.inner for name, part in called.items() if isinstance(part, Kernel)}
-        space = {**plain.__globals__, **called}
-        held = [cell.cell_contents for cell in plain.__closure__ or ()]
-        held = [CellType(part.inner if isinstance(part, Kernel) else part) for part in held]
+        space = dict(plain.__globals__)
+        space |= {
+            name: linked_part(space[name]) for name in _names(plain.__code__) if name in space
+        }
+        held = [CellType(linked_part(cell.cell_contents)) for cell in plain.__closure__ or ()]
         name, defaults = plain.__name__, plain.__defaults__
         linked = FunctionType(plain.__code__, space, name, defaults, tuple(held))
         # all code of a process shares one table of symbols
-        linked.__qualname__ = f"{plain.__qualname__}_{(self.key or '')[:16]}"
+        linked.__qualname__ = f"{plain.__qualname__}_{(self.key or '')[:16]}_{int(counted)}"
         linked.__module__ = plain.__module__
-        made: Callable[..., R] = dispatcher(linked, self.key, plain.__qualname__, is_inner)
+        made: Callable[..., R] = dispatcher(linked, self.key, plain.__qualname__, is_inner, counted)
         return made
 
     @property
@@ -148,7 +165,11 @@ class Indirect(Kernel[R]):
     def _content(self) -> str:
         return f"{self.result} {_meaning(self.examples)}"
 
-    def _linked(self, is_inner: bool = False) -> Callable[..., R]:
+    @property
+    def makes_arrays(self) -> bool:
+        return False
+
+    def _linked(self, counted: bool, is_inner: bool) -> Callable[..., R]:
         from tidewolf.core.jit_cache import call_by_address
 
         called: Callable[..., R] = call_by_address(self.result, self.examples)
@@ -177,7 +198,7 @@ class Packed(Indirect[Any]):
         super().__init__(None, *examples)
         self.plain = tuple  # the reference implementation
 
-    def _linked(self, is_inner: bool = False) -> Any:
+    def _linked(self, counted: bool, is_inner: bool) -> Any:
         from tidewolf.core.jit_cache import unpacked
 
         return unpacked(self.examples)

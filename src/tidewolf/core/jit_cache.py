@@ -57,23 +57,18 @@ SUFFIX = ".kernel"
 _SETTINGS = ("BOUNDSCHECK", "OPT", "DEBUGINFO_DEFAULT", "LOOP_VECTORIZE", "SLP_VECTORIZE")
 
 
-# A kernel that names none of these makes no array. It is compiled without numba's counts of
-# references, which would be an atomic instruction or two for each slice.
-_MAKES_ARRAYS = frozenset({"array", "copy", "empty", "full", "ones", "zeros"})
-
-
-def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool) -> Any:
+def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool, counted: bool) -> Any:
     """A numba function that looks on disk before it compiles, and leaves code there; `is_inner`:
-    one for other kernels alone, whose code is a part of theirs.
+    one for other kernels alone, whose code is a part of theirs; `counted`: it counts references.
     """
     wrappers = {"no_cpython_wrapper": is_inner, "no_cfunc_wrapper": is_inner}
-    counts = not _MAKES_ARRAYS.isdisjoint(linked.__code__.co_names)
-    made = numba.njit(nogil=True, error_model="numpy", _nrt=counts, **wrappers)(linked)
+    made = numba.njit(nogil=True, error_model="numpy", _nrt=counted, **wrappers)(linked)
     if is_inner:
         return made
     folder = None if key is None else folder_of(linked.__code__.co_filename)
     if folder is None and key is not None:
         warn_once("no folder for it can be written")
+    key = key and f"{key}, counted: {counted}"
     made._cache = KernelCache(made, folder, f"{linked.__module__}.{name}", key)
     made.compile = made._cache.compile
     return made
