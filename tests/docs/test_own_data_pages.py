@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from test_docs import NEARLY
 
 from test_own_data import said
 
@@ -53,10 +54,10 @@ def without_seconds(text):
 
 def alike(shown, printed):
     try:
-        a, b = (float(word.strip("(),").replace(",", "")) for word in (shown, printed))
+        a, b = (float(word.strip("(),.").replace(",", "")) for word in (shown, printed))
     except ValueError:
         return shown == printed
-    return abs(a - b) <= 0.02 * abs(a)
+    return abs(a - b) <= NEARLY * abs(a)
 
 
 @pytest.mark.parametrize(
