@@ -8,8 +8,6 @@ Floats travel as hexadecimal, arrays as they are. A file written under other set
 their fingerprint (core/values.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -42,7 +40,7 @@ class Stored(ABC):
     """Something a state may hold beside numbers and arrays; `tag` names it in files."""
 
     tag: ClassVar[str]
-    _kinds: ClassVar[dict[str, type[Stored]]] = {}
+    _kinds: ClassVar[dict[str, type["Stored"]]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -71,7 +69,7 @@ class SavedRecord(tuple[Any, ...]):
     _fields: tuple[str, ...]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> SavedRecord:
+    def of(cls, parts: Mapping[str, Any]) -> Self:
         record = cls(parts.values())
         record._fields = tuple(parts)
         return record

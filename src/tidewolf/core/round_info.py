@@ -10,8 +10,6 @@ each once, places first. A learner that has no use for what is known plays as if
 told; only entries that are out are refused by one that cannot leave them out.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
@@ -53,7 +51,7 @@ class _Fields(NamedTuple):
     time: float | None = None
     context: Any = None
     advice: Mapping[str, Array] | None = None
-    forecast: FullInformation | None = None
+    forecast: "FullInformation | None" = None
     unavailable: tuple[int | str, ...] | None = None
     # experts that missed the deadline of the round; set by the session, no part of the identity
     skipped: tuple[str, ...] | None = None
@@ -254,7 +252,7 @@ def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
     return tuple(sorted(entries, key=lambda one: (isinstance(one, str), one))) or None
 
 
-def _forecast(x: Any) -> FullInformation:
+def _forecast(x: Any) -> "FullInformation":
     from tidewolf.core.batch import Stream
     from tidewolf.core.feedback import FullInformation
 

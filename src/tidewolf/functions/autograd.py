@@ -12,8 +12,6 @@ library's choice is taken.
 What comes back is checked: a finite number per round, and a finite gradient.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -39,7 +37,7 @@ class Rounds(NamedTuple):
     ts: Int64s
     data: tuple[Any, ...]
 
-    def some(self, which: Any) -> Rounds:
+    def some(self, which: Any) -> "Rounds":
         return Rounds(self.ts[which], tuple(part[which, ...] for part in self.data))
 
 
@@ -339,7 +337,7 @@ class Custom(Autograd):
         value: Callable[[Array], float],
         subgradient: Callable[[Array], Array] | None = None,
         shape: Shape | int | None = None,
-    ) -> Custom:
+    ) -> Self:
         """A single round from callables of x alone."""
         batch = object.__new__(cls)
         batch._make(_Given(value, subgradient, "alone"), shape, 1)
@@ -349,7 +347,7 @@ class Custom(Autograd):
         return super().fields() | {"subgradient": self._engine.subgradient}
 
     @classmethod
-    def examples(cls) -> Sequence[Custom]:
+    def examples(cls) -> Sequence[Self]:
         matrices = cls(_distance, _directions, (2, 2), rounds=2)
         one = cls.one(partial(_distance, 1), partial(_directions, 1), (1,))
         return cls(_distance, _directions, 3, rounds=4), one, matrices

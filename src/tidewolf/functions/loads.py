@@ -12,8 +12,6 @@ demands M(x)', and a weighted sum of subgradients takes the demands added up by 
 most. Half-spaces are made on demand, for the rounds or rows that are used.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -278,7 +276,7 @@ class LoadCost(OverPaths, linear.AffineRows):
         self._match("costs", (len(self), self._links), self.demands)
 
     @classmethod
-    def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> LoadCost:
+    def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> Self:
         """A single round with these demands, one of each pair, and costs, one of each link."""
         demands = base.one_round(demands, "demands of LoadCost.one")
         return cls(incidence, demands, base.one_round(costs, "costs of LoadCost.one"), pairs)
@@ -333,7 +331,7 @@ class LoadCost(OverPaths, linear.AffineRows):
             yield slice(start, start + step)
 
     @classmethod
-    def examples(cls) -> Sequence[LoadCost]:
+    def examples(cls) -> Sequence[Self]:
         first, second = example_loads()
         return cls(*first), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
 
@@ -396,7 +394,7 @@ class LoadLimit(LinkLoads):
         capacities: Array,
         pairs: Array,
         names: Sequence[str] = (),
-    ) -> LoadLimit:
+    ) -> Self:
         """A single round with these demands, one of each pair, and capacities, one of each link."""
         demands = base.one_round(demands, "demands of LoadLimit.one")
         capacities = base.one_round(capacities, "capacities of LoadLimit.one")
@@ -425,7 +423,7 @@ class LoadLimit(LinkLoads):
         return len(self) > 1 and bool((demands == demands[0]).all())
 
     @classmethod
-    def examples(cls) -> Sequence[LoadLimit]:
+    def examples(cls) -> Sequence[Self]:
         first, second = example_loads()
         names = ("SEA > DEN", "DEN > NYC", "SEA > NYC")
         return cls(*first, names), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
@@ -496,7 +494,7 @@ class MaxUtilization(LinkLoads):
     @classmethod
     def one(
         cls, incidence: Any, demands: Array, capacities: Array, pairs: Array, limit: float = 0.0
-    ) -> MaxUtilization:
+    ) -> Self:
         """A single round with these demands, one of each pair."""
         limit = as_number(limit, "limit of MaxUtilization.one")
         demands = base.one_round(demands, "demands of MaxUtilization.one")
@@ -522,7 +520,7 @@ class MaxUtilization(LinkLoads):
         return carried if divisors is None else carried / divisors
 
     @classmethod
-    def examples(cls) -> Sequence[MaxUtilization]:
+    def examples(cls) -> Sequence[Self]:
         (incidence, demands, _, pairs), second = example_loads()
         return (
             cls(incidence, demands, np.array([[2.0, 4.0, 0.5]] * 3) + np.eye(3), pairs),

@@ -20,12 +20,10 @@ Upper bound. F at a point, if that lies in K and has every g_t(x) <= 0 up to 1e-
 |grad g_t| |x| (100 eps if the set's dtype is coarser); else infinity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -54,7 +52,7 @@ class Minorant(NamedTuple):
     terms: float
     added: int
 
-    def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
+    def __add__(self, other: "Minorant") -> "Minorant":  # type: ignore[override]
         pairs: Any = zip(self, other, strict=True)
         return Minorant(*(mine + theirs for mine, theirs in pairs))
 
@@ -105,7 +103,7 @@ class Task:
     pieces: Halfspaces | None = None
 
     @classmethod
-    def of(cls, K: oracle.HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
+    def of(cls, K: oracle.HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Self:
         K = with_exact_oracle(K)
         rows, count = _half_spaces(K, constraints), len(constraints)
         task = cls(K, losses, constraints, *(rows or (None, np.zeros(count), np.arange(count))))
@@ -143,7 +141,7 @@ class Task:
         """How far x is above each row, in units of its norm; below 0 inside."""
         return np.asarray((self.A @ x - self.b) / self.norms)
 
-    def for_solvers(self) -> Task:
+    def for_solvers(self) -> "Task":
         """The same without what moves no answer, as solvers' accuracies are relative to costs: the
         constant, and costs mostly across aff(K). On a simplex <c + k 1, x> is <c, x> + k.
         """

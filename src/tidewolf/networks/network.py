@@ -34,8 +34,6 @@ With lengths that tell all distances apart these are the links whose head is far
 tail (`sets.graph_tools.away`); if many are equal, as without lengths, more stay.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -490,7 +488,7 @@ class Network(OnLinks):
         return self._choice.owner
 
     @property
-    def tunnels(self) -> Tunnels | None:
+    def tunnels(self) -> "Tunnels | None":
         """The paths that may be used, where those are tunnels."""
         return self._choice.tunnels
 
@@ -797,7 +795,7 @@ class Network(OnLinks):
         return np.asarray(self.incidence.tocsc().indices, dtype=np.int64)
 
     @cached_property
-    def _choice(self) -> _Choice:
+    def _choice(self) -> "_Choice":
         numbers = numbers_of(self.nodes)
         for each in self.demands:
             for end, nodes in (("source", each.sources), ("target", each.targets)):
@@ -829,7 +827,7 @@ class Network(OnLinks):
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:
         return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
 
-    def _leading_away(self) -> _Choice:
+    def _leading_away(self) -> "_Choice":
         ends, links, places = self._pairs, self.links, np.arange(len(self.links))
 
         def leading(pair: Link) -> list[int]:
@@ -856,7 +854,7 @@ class Network(OnLinks):
             K = _capacitated([links[i] for i in places], demand)
         return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
-    def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
+    def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> "_Choice":
         from scipy.sparse import csr_array
 
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
@@ -883,7 +881,7 @@ class _Choice(NamedTuple):
     incidence: Any
     owner: Int64s
     cut: tuple[Cut, ...]
-    tunnels: Tunnels | None
+    tunnels: "Tunnels | None"
     # one limit for each of the last lists of limited links
     shared_limits: dict[bytes, LoadLimit]
 

@@ -17,8 +17,6 @@ too, unless that has a column of its own. A table without names, its columns num
 the links in their order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
@@ -424,7 +422,7 @@ def of_graph(
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
     lengths: str | None = None,
-    tunnels: Sequence[TunnelRow] = (),
+    tunnels: "Sequence[TunnelRow]" = (),
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and

@@ -14,8 +14,6 @@ takes one link per pair of nodes, so each further parallel link passes a node of
 is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -223,7 +221,7 @@ class Tunnels(OnLinks):
             raise InvalidInput(f"No path leads from {source} to {target}.", setting="paths")
         return [*ways.values()]
 
-    def _tunnel(self, way: Way, name: str = "") -> Tunnel:
+    def _tunnel(self, way: "Way", name: str = "") -> Tunnel:
         nodes = self.links[way[0]][0], *(self.links[link][1] for link in way)
         return Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist())), name)
 

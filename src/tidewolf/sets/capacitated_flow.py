@@ -1,12 +1,10 @@
 """Flows within bounds on arcs, by the network simplex."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, TypeAlias, final
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
@@ -95,7 +93,7 @@ class FlowNetwork(values.Value):
         return tails, heads, np.where(tails == len(self.left), 0.0, room)
 
     @cached_property
-    def start(self) -> PhaseOne:
+    def start(self) -> "PhaseOne":
         arcs = len(self.tails)
         flow, gap, basis = self._from_root(np.zeros(arcs))
         if gap < 0:
@@ -116,7 +114,7 @@ class FlowNetwork(values.Value):
         flow, gap = self._improved(given, self._with_root(left), basis, self._limit)
         return flow, gap, basis
 
-    def cheapest(self, costs: Floats, warm: Basis | None = None) -> CheapestFlow:
+    def cheapest(self, costs: Floats, warm: Basis | None = None) -> "CheapestFlow":
         """The cheapest flow, from the basis `warm` where that is one of this network's, else from
         the artificial arcs.
         """
@@ -353,7 +351,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         upper: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()],
         lower: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()] = 0.0,
         commodity: Annotated[str, _Before] = "",
-    ) -> CapacitatedFlow:
+    ) -> Self:
         """Flows over arcs between named nodes; point[i] is the flow on arc i.
 
         Parameters
@@ -576,7 +574,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         return base.LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
 
     @classmethod
-    def examples(cls) -> Sequence[CapacitatedFlow]:
+    def examples(cls) -> Sequence[Self]:
         cycle = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "t"), ("b", "t"), ("s", "b")]
         two = [(0, 1), (1, 0), (0, 1), (2, 3), (3, 2), (3, 3)]
         sent: dict[Hashable, float] = {"s": 2.0, "t": -2.0}

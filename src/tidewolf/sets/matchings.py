@@ -1,12 +1,10 @@
 """Edges of a graph: matchings of a bipartite graph, spanning trees of a connected one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -201,7 +199,7 @@ class Matching(_EdgeSet):
         return base.LinearDescription(*bounds, A_ub=sums, b_ub=ones)
 
     @classmethod
-    def examples(cls) -> Sequence[Matching]:
+    def examples(cls) -> Sequence[Self]:
         ladder = [("a", 1), ("a", 2), ("b", 2), ("b", 3), ("c", 3), ("c", 1), ("d", 4)]
         return (
             cls([("a", "a")]),
@@ -515,7 +513,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod
-    def examples(cls) -> Sequence[SpanningTrees]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([("a", "b")]),
             cls([(0, 0), (0, 0)]),

@@ -1,13 +1,11 @@
 """Orders and assignments: the permutahedron, doubly stochastic matrices, transportation."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, final
+from typing import Annotated, Self, final
 
 import numpy as np
 
@@ -128,7 +126,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
         return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
 
     @classmethod
-    def examples(cls) -> Sequence[Permutahedron]:
+    def examples(cls) -> Sequence[Self]:
         few = cls([2.0]), cls([0.5, 0.5, 0.5]), cls([1.0, 3.0]), cls([1.0, 2.0, 3.0, 4.0])
         return *few, cls([0.0, 0.0, 7.0, -1.0, 0.0]), cls([1.0, 1.0, 0.0, 1.0, 0.0, 1e-3])
 
@@ -244,7 +242,7 @@ class Birkhoff(base.ClosedForm, Plans):
         return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 
     @classmethod
-    def examples(cls) -> Sequence[Birkhoff]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1), cls(2), cls(3), cls(5))
 
 
@@ -364,7 +362,7 @@ class Transportation(base.ClosedForm, Plans):
         return oracle.Answer(vertices.Sparse(self.shape, self._cells[used], x[used]), gap, basis)
 
     @classmethod
-    def examples(cls) -> Sequence[Transportation]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([1.0], [1.0]),
             cls([2.0, 3.0], [5.0]),

@@ -1,12 +1,10 @@
 """Simplices: shares of a total, capped, in groups, or weighted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -83,7 +81,7 @@ def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
 # whose total is `rest` = (1 - n least) total.
 
 
-def _require_least(K: Simplex | SimplexProduct, n: int) -> None:
+def _require_least(K: "Simplex | SimplexProduct", n: int) -> None:
     if K.least * n >= 1.0:
         words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
         raise InvalidInput(words, setting="least")
@@ -212,7 +210,7 @@ class Simplex(_SumSet):
         return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most, self._floor)
 
     @classmethod
-    def examples(cls) -> Sequence[Simplex]:
+    def examples(cls) -> Sequence[Self]:
         several = (cls(1), cls(2), cls(5), cls(4, total=3.0), cls(4, total=2.0, least=0.1))
         bounded = (cls(1, at_most=True), cls(3, total=0.5, at_most=True))
         return (*several, *bounded, cls(3, at_most=True, least=0.05))
@@ -331,7 +329,7 @@ class CappedSimplex(_SumSet):
         return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self._top), at_most=False)
 
     @classmethod
-    def examples(cls) -> Sequence[CappedSimplex]:
+    def examples(cls) -> Sequence[Self]:
         few = (cls(1, 2.0), cls(2, 0.5), cls(2, 0.75), cls(3, 5.0), cls(5, 1.0, 2.0))
         return (*few, cls(6, 0.4), cls(49, 1 / 49), cls(4, 0.3, 1.15))
 
@@ -506,7 +504,7 @@ class SimplexProduct(
         return base.LinearDescription(lower, upper, A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
-    def examples(cls) -> Sequence[SimplexProduct]:
+    def examples(cls) -> Sequence[Self]:
         return cls([3, 3, 3]), cls([2, 1, 4]), cls([1, 1]), cls([2, 1, 4], least=0.05)
 
     @cached_property
@@ -671,7 +669,7 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         return _weighted_sum(self._w, self.total, self._u, self.at_most)
 
     @classmethod
-    def examples(cls) -> Sequence[Knapsack]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([2.0], 1.0),
             cls([1.0, 2.0, 3.0, 4.0], 5.0, [1.0, 2.0, 0.5, 9.0]),
