@@ -13,7 +13,7 @@ most. Half-spaces are made on demand, for the rounds or rows that are used.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
@@ -194,7 +194,8 @@ class LinkLoads(OverPaths, linear.LargestPiece):
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
         return offsets.astype(np.float64).reshape(-1)
 
-    def many_rows(self) -> piecewise.ManyRows | None:
+    def many_rows(self) -> "LoadRows | None":
+        """The rows of the half-spaces, where all together would be a large table."""
         return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
 
 
@@ -208,8 +209,10 @@ def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any
 
 
 @final
-class LoadRows(piecewise.ManyRows):
-    """The pieces of every round: the links of the first, then of the second, .."""
+class LoadRows:
+    """The rows A of half-spaces A x <= b that never stand in one table: the pieces of every round,
+    the links of the first, then of the second, ..; `A[rows]`, `A @ x` and `parts` make some.
+    """
 
     def __init__(self, loads: LinkLoads) -> None:
         self._loads, self._links = loads, loads._links
@@ -225,6 +228,9 @@ class LoadRows(piecewise.ManyRows):
         step = self._links * max(1, AT_A_TIME // max(1, len(self._loads._loads.load)))
         for start in range(0, self.shape[0], step):
             yield self[np.arange(start, min(start + step, self.shape[0]))]
+
+    def each(self, number: Callable[[Any], Floats]) -> Floats:
+        return np.concatenate([number(part) for part in self.parts()])
 
 
 # What links cost for the loads they carry, when demands are split over paths:
@@ -415,7 +421,7 @@ class LoadLimit(LinkLoads):
             return super().offsets()
         return np.asarray(self._host("capacities").astype(np.float64).min(axis=0))
 
-    def many_rows(self) -> piecewise.ManyRows | None:
+    def many_rows(self) -> LoadRows | None:
         return None if self._same_demands() else super().many_rows()
 
     def _same_demands(self) -> bool:

@@ -29,9 +29,10 @@ import numpy as np
 
 from tidewolf.core import arrays, errors, oracle, sparse, vertices
 from tidewolf.core.batch import Batch
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear, together
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import Chain
+from tidewolf.functions.loads import LinkLoads, LoadRows
 from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
 
@@ -87,7 +88,7 @@ class Solution(NamedTuple):
 class Task:
     """Minimise the sum of the losses over the points of K that satisfy the constraints.
 
-    A, b: the constraints as half-spaces A x <= b, dense, sparse or `ManyRows`; A is None if they
+    A, b: the constraints as half-spaces A x <= b, dense, sparse or `LoadRows`; A is None if they
     are curved. c, constant: of linear losses under half-spaces, which sum to <c, x> + constant.
     pieces: of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces.
     """
@@ -127,7 +128,7 @@ class Task:
         return task
 
     def of_rows(self, number: Any) -> Floats:
-        return self.A.each(number) if isinstance(self.A, ManyRows) else number(self.A)
+        return self.A.each(number) if isinstance(self.A, LoadRows) else number(self.A)
 
     @cached_property
     def norms(self) -> Floats:
@@ -135,7 +136,7 @@ class Task:
         return np.asarray(positive(np.sqrt(self.of_rows(lambda A: (A * A).sum(axis=1)))))
 
     def rows(self, some: Int64s) -> Any:
-        return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
+        return self.A[some] if isinstance(self.A, LoadRows) else self.A[some, :]
 
     def violations(self, x: Floats) -> Floats:
         """How far x is above each row, in units of its norm; below 0 inside."""
@@ -284,11 +285,12 @@ def _half_spaces(K: oracle.HasLMO, constraints: Batch) -> Halfspaces | None:
     parts = [part for part in parts_of(constraints) if isinstance(part, PiecewiseLinear)]
     if len(parts) < len(parts_of(constraints)):
         return None
-    if isinstance(constraints, PiecewiseLinear) and isinstance(K, Polyhedral):
-        many, count = constraints.many_rows(), len(constraints)
-        if many is not None:
-            b = constraints.offsets()
-            return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
+    loads = (
+        constraints if isinstance(constraints, LinkLoads) and isinstance(K, Polyhedral) else None
+    )
+    if loads is not None and (many := loads.many_rows()) is not None:
+        b, count = loads.offsets(), len(loads)
+        return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
     spaces = [part.halfspaces() for part in parts]
     whole = together(spaces, np.cumsum([0, *map(len, parts[:-1])]))
     return whole._replace(A=whole.A.astype(np.float64, copy=False))

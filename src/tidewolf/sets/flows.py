@@ -489,7 +489,7 @@ def links_used(
             dag = graphs.build_dag(tails[allowed], heads[allowed], nodes, *ends)
         except CyclicGraph as error:
             message = f"{commodity.called(i)}: {error} Or give `lengths`."
-            raise CyclicGraph(message, error.cycle, setting="commodities") from None
+            raise CyclicGraph(message, cycle=error.cycle, setting="commodities") from None
         except InvalidInput as error:
             raise type(error)(f"{commodity.called(i)}: {error}", setting="commodities") from None
         used.append(np.sort(allowed[dag.arcs]))

@@ -376,16 +376,11 @@ def build_dag(
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
-    leaving: list[list[int]] = [[] for _ in start]
-    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
-        leaving[tail].append(head)
-    found, left = start.tolist(), np.flatnonzero(start).tolist()
-    while left:
-        for head in leaving[left.pop()]:
-            if not found[head]:
-                found[head] = True
-                left.append(head)
-    return np.array(found)
+    first, n = np.flatnonzero(start), len(start)  # one more node leads to these
+    ends = np.concatenate([tails, np.full(len(first), n)]), np.concatenate([heads, first])
+    graph = sp.csr_array((np.ones(len(ends[0])), ends), shape=(n + 1, n + 1))
+    found = sp.csgraph.breadth_first_order(graph, n, return_predecessors=False)
+    return np.isin(np.arange(n), found)
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
@@ -399,7 +394,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
         raise errors.CyclicGraph(
             f"The graph has a cycle, {' -> '.join(map(str, cycle))}; paths need a graph without "
             "one. Keep the links that lead away from the source, with sets.graph_tools.away.",
-            cycle,
+            cycle=cycle,
             setting="edges",
         ) from None
 

@@ -542,9 +542,6 @@ def _doubles(x: Array) -> Floats:
 # with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
 # radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
 
-# Up to how many entries sorting is faster than halving.
-_FEW = 256
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -681,17 +678,13 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         """The entries and amounts that have most value, for weights in sum at most, or exactly,
         `budget`.
         """
-        ratios, loads = -value / self._w, self._w * self._u
         worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
-        last = _threshold(ratios[worth], loads[worth], budget)
-        ties = worth[ratios[worth] == last]
-        before = worth[ratios[worth] < last]
-        fits = np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))
-        full = np.append(before, ties[fits])
-        rest = ties[len(full) - len(before) :][:1]
-        amounts, spare = self._u.copy(), budget - float(np.sum(loads[np.sort(full)]))
+        order = worth[np.argsort(-value[worth] / self._w[worth], kind="stable")]
+        loads, amounts = self._w * self._u, self._u.copy()
+        full = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
+        rest, spare = order[full : full + 1], budget - float(loads[np.sort(order[:full])].sum())
         amounts[rest] = np.clip(spare / self._w[rest], 0.0, self._u[rest])
-        chosen = np.sort(np.append(full, rest))
+        chosen = np.sort(order[: full + 1])
         chosen = chosen[amounts[chosen] > 0]
         return chosen, amounts[chosen]
 
@@ -722,20 +715,3 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         if not self.at_most:
             return min(1.0, self.total / self._most)
         return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
-
-
-def _threshold(keys: Floats, loads: Floats, budget: float) -> float:
-    """The key at which loads, in the order of keys, pass the budget; the last where they do not.
-
-    By halving, as quickselect does.
-    """
-    while len(keys) > _FEW:
-        half = len(keys) // 2
-        order = np.argpartition(keys, half)
-        first = order[:half]
-        spent = float(np.sum(loads[first]))
-        kept = first if spent > budget else order[half:]
-        keys, loads, budget = keys[kept], loads[kept], budget if spent > budget else budget - spent
-    order = np.argsort(keys)
-    past = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
-    return float(keys[order[min(past, len(keys) - 1)]]) if len(keys) else math.inf
