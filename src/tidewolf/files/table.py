@@ -290,16 +290,11 @@ def align(
         if name not in absent and (empty := np.isnan(laid.values)).any():
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
+            imputed = gaps == "last" and name == "costs"
             done = "filled with the last number of the column" if gaps == "last" else "not seen"
-            if gaps == "last" and name == "costs":
-                done += "; certificates speak of the imputed losses"
-                laid, empty = _with_first_costs(laid, empty)
-            _require_fillable(laid, empty, gaps)
+            done += "; certificates speak of the imputed losses" * imputed
             notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
-            last = np.where(empty, -1, np.arange(length)[:, None])
-            last = np.maximum.accumulate(last, axis=0)
-            source = np.where(last < 0, np.argmin(empty, axis=0), last)
-            laid = laid._replace(values=np.take_along_axis(laid.values, source, axis=0))
+            laid = laid._replace(values=_filled(laid, gaps, imputed))
         filled[name] = laid
     if gaps != "unseen" or not missing.any():
         return Aligned(filled, None, tuple(notes))
@@ -357,15 +352,16 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
     return table._replace(times=times, values=values, places=places), there
 
 
-def _with_first_costs(table: Table, empty: Bools) -> tuple[Table, Bools]:
-    """Costs that no number of their column comes before: the mean of those seen in their row."""
-    values, first = table.values.copy(), np.maximum.accumulate(~empty, axis=0)
+def _filled(table: Table, gaps: str, imputed: bool) -> Floats:
+    """Numbers in every gap: the last of the column or, of imputed costs that no number of their
+    column comes before, the mean of those seen in their row.
+    """
+    values = table.values.copy()
+    empty = np.isnan(values)
+    first = np.maximum.accumulate(~empty, axis=0) | (not imputed)
     for i in np.flatnonzero(~first.all(axis=1) & ~empty.all(axis=1)).tolist():
         values[i, ~first[i]] = values[i, ~empty[i]].mean()
-    return table._replace(values=values), np.isnan(values)
-
-
-def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
+    empty = np.isnan(values)
     unfilled, why = {
         "refuse": (empty, reading.FILL),
         "last": (empty[:1], "no number comes before it"),
@@ -374,6 +370,9 @@ def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
     for i, j in np.argwhere(unfilled)[:1]:
         cell = f'{table.places[i]}, column "{table.columns[j]}"'
         raise InvalidInput(f"{cell}: there is no number; {why}.")
+    last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
+    source = np.where(last < 0, np.argmin(empty, axis=0), last)
+    return np.take_along_axis(values, source, axis=0)
 
 
 # --- graphs ---------------------------------------------------------------------------------------

@@ -215,7 +215,7 @@ class LoadRows:
     """
 
     def __init__(self, loads: LinkLoads) -> None:
-        self._loads, self._links = loads, loads._links
+        self._loads, self._links, self.offsets = loads, loads._links, loads.offsets()
         self.shape = (len(loads) * self._links, loads.shape[0])
 
     def __getitem__(self, rows: Int64s) -> Any:

@@ -285,11 +285,10 @@ def _half_spaces(K: oracle.HasLMO, constraints: Batch) -> Halfspaces | None:
     parts = [part for part in parts_of(constraints) if isinstance(part, PiecewiseLinear)]
     if len(parts) < len(parts_of(constraints)):
         return None
-    loads = (
-        constraints if isinstance(constraints, LinkLoads) and isinstance(K, Polyhedral) else None
-    )
-    if loads is not None and (many := loads.many_rows()) is not None:
-        b, count = loads.offsets(), len(loads)
+    loads = constraints if isinstance(constraints, LinkLoads) else None
+    many = loads.many_rows() if loads is not None and isinstance(K, Polyhedral) else None
+    if many is not None:
+        b, count = many.offsets, len(constraints)
         return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
     spaces = [part.halfspaces() for part in parts]
     whole = together(spaces, np.cumsum([0, *map(len, parts[:-1])]))
