@@ -227,10 +227,8 @@ def unpacked(data: bytes, reference: Any) -> Any:
 
 def read(path: Path) -> bytes:
     """All of a regular file; to read from a pipe or a device might never end."""
-    if path.exists() and not path.is_file():
-        raise errors.CheckpointError(
-            f"{path} is not a regular file: give the path of a saved state."
-        )
+    words = f"{path} is not a regular file: give the path of a saved state."
+    errors.require(not path.exists() or path.is_file(), errors.CheckpointError, words)
     return path.read_bytes()
 
 

@@ -65,6 +65,14 @@ class TidewolfError(Exception):
         self.__dict__.update(more, setting=setting)
 
 
+def require(
+    holds: object, error: type[TidewolfError], words: str, setting: str | None = None
+) -> None:
+    """Refuse what does not hold; for what costs nothing to say."""
+    if not holds:
+        raise error(words, setting=setting)
+
+
 class InvalidInput(TidewolfError, ValueError):
     """Invalid input."""
 

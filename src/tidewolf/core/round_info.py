@@ -18,7 +18,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_number, as_numbers, as_own, frozen, is_array, namespace
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType, require
 from tidewolf.core.frames import is_table, times_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import identity, same
@@ -164,8 +164,7 @@ class RoundInfo(_Fields):
 def as_time(x: object, what: str) -> float:
     """`x` as seconds since 1970: a number of seconds, a date in ISO form, or a datetime."""
     if isinstance(x, np.datetime64):
-        if np.isnat(x):
-            raise NotFinite(f"{what} is no time: {x!s}.")
+        require(not np.isnat(x), NotFinite, f"{what} is no time: {x!s}.")
         return int(x.astype("datetime64[us]").astype(np.int64)) / _SECOND
     if isinstance(x, str):
         try:

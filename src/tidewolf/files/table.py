@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
+from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType, require
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -108,16 +108,14 @@ def read_table(
         cells = _frame_cells(path, format)
     else:
         path = arguments.as_path(path, "The path of a table")
-        if not reading.file_of(path).is_file():
-            raise InvalidInput(f"There is no table at {path}.")
+        require(reading.file_of(path).is_file(), InvalidInput, f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
     while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
-    if not rows:
-        raise InvalidInput(f"{cells.name} has column names and no rows.")
+    require(rows, InvalidInput, f"{cells.name} has column names and no rows.")
     values = np.empty((rows, len(columns)))
     for j in range(len(columns)):
         values[:, j] = cells.numbers(j + timed, gaps, rows)
@@ -126,8 +124,7 @@ def read_table(
 
 
 def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
-    if not names:
-        raise InvalidInput(f"{file} has times and no other column.")
+    require(names, InvalidInput, f"{file} has times and no other column.")
     for i, name in enumerate(names):
         if name == "" or name in names[:i]:
             what = f"the name {name!r} comes twice" if name else "a column has no name"
@@ -144,8 +141,7 @@ def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
     header, columns = list(names or map(str, range(width))), list(values.T)
-    if not width:
-        raise InvalidInput(f"{name} has no column of numbers.")
+    require(width, InvalidInput, f"{name} has no column of numbers.")
     utc = any(getattr(getattr(times, "dtype", None), zone, None) for zone in ("tz", "time_zone"))
     if times is not None:
         header.insert(0, "time")
@@ -509,13 +505,12 @@ def read_graph(
         reading.as_format(format),
         GIVEN if graph else arguments.as_path(path, "The path of a graph"),
     )
-    graph = graph or _from_file(path, format)
+    graph = graph or read_edges(path, format)
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
         raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
     kept = [edge for edge in graph.edges if edge.tail != edge.head]
-    if not kept:
-        raise EmptyGraph(f"{path} has no link between two nodes.")
+    require(kept, EmptyGraph, f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
         key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
@@ -548,10 +543,9 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     return missing
 
 
-def _from_file(path: Path, format: FileFormat) -> Edges:
+def read_edges(path: Path, format: FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
-    if not reading.file_of(path).is_file():
-        raise InvalidInput(f"There is no graph at {path}.")
+    require(reading.file_of(path).is_file(), InvalidInput, f"There is no graph at {path}.")
     if name.endswith(reading.ENDINGS):
         cells = reading.read_cells(path, format)
         ends = [name.lower() in sum(ENDS, ()) for name in cells.header]

@@ -26,7 +26,14 @@ import numpy as np
 from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
@@ -242,8 +249,7 @@ def _as_rows(part: Any, what: str) -> Any:
     array = part if is_array(part) else as_array(part, what)
     if not namespace(array).isdtype(array.dtype, ("integral", "bool")):
         array = as_array(array, what)
-    if array.ndim < 1:
-        raise InvalidInput(f"{what} must be arrays with rounds first.", setting="data")
+    require(array.ndim >= 1, InvalidInput, f"{what} must be arrays with rounds first.", "data")
     return array
 
 

@@ -18,7 +18,14 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
@@ -98,8 +105,7 @@ def checked_parts(
     """Batches on points of one shape, at least one; of equal lengths unless they are chained."""
     more = as_items(parts, f"The parts of {who}", "[functions.Linear(C), functions.Capacity(c)]")
     such = (*functions, *more)
-    if not such:
-        raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
+    require(such, InvalidInput, f"{who} needs at least one batch of functions.", "parts")
     for part in such:
         if not isinstance(part, Batch):
             words = f"The parts of {who} must be batches such as functions.Linear(C), not {part!r}."

@@ -14,7 +14,7 @@ import numpy as np
 from tidewolf.core import piecewise, settings, sparse
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers
 
@@ -76,8 +76,7 @@ def pad_rounds(
     """
     such = as_items(rounds, f"The rounds of {what}", "[(indices, numbers), ...]")
     listed = [_round(each, shape, f"Round {t} of {what}", count) for t, each in enumerate(such)]
-    if not listed:
-        raise InvalidInput(f"There is no round for {what}; give at least one.")
+    require(listed, InvalidInput, f"There is no round for {what}; give at least one.")
     most = max(len(places) for places, *_ in listed)
     tables = [np.full((len(listed), most), empty) for empty in (-1, 0.0, 0.0)[: 1 + count]]
     for t, parts in enumerate(listed):

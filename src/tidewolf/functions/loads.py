@@ -22,7 +22,7 @@ import numpy as np
 
 from tidewolf.core import batch, piecewise, settings
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, require
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions import base, linear
@@ -84,9 +84,8 @@ class OverPaths(base.ArrayBatch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.demands.ndim != 2:
-            words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
-            raise WrongShape(words, setting="demands")
+        words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
+        require(self.demands.ndim == 2, WrongShape, words, "demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
             words = f"pairs must be columns of demands, from 0 to {columns - 1}."
@@ -493,9 +492,8 @@ class MaxUtilization(LinkLoads):
         rounds = (len(self),) * (self.capacities.ndim == 2)
         self._match("capacities", (*rounds, self._links), self.demands)
         capacities = to_numpy(self.capacities)
-        if (capacities <= 0).any():
-            words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
-            raise InvalidInput(words, setting="capacities")
+        words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
+        require(not (capacities <= 0).any(), InvalidInput, words, "capacities")
 
     @classmethod
     def one(

@@ -47,7 +47,7 @@ import numpy as np
 from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
@@ -115,8 +115,7 @@ class LinkRows(settings.Check):
         graph, such = frames.edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
         rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
         link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
-        if not link_rows:
-            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        require(link_rows, InvalidInput, f"{what} has no links; give at least one (tail, head).")
         return link_rows
 
     def read(self, value: Any) -> str | tuple[Any, ...] | None:
@@ -333,8 +332,7 @@ class _Ends(settings.Check):
             node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
             for node, share in value.items()
         }
-        if not shares:
-            raise InvalidInput(f"{what} must be at least one node.")
+        require(shares, InvalidInput, f"{what} must be at least one node.")
         whole = sum(shares.values())
         if abs(whole - 1.0) > 1e-6:
             raise InvalidInput(f"{what}: shares by node must sum to 1, not to {whole:g}.")
@@ -651,8 +649,7 @@ class Network(OnLinks):
 
     def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
-        if not len(limited):
-            raise InvalidInput("No link that is used has a capacity.", setting="capacities")
+        require(len(limited), InvalidInput, "No link that is used has a capacity.", "capacities")
         for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
             found = f"{capacities[row, limited[link]]:g} for {self.link_names[limited[link]]}"
             words = f"Utilisation needs capacities above 0, not {found} in round {row + 1}"
@@ -785,8 +782,7 @@ class Network(OnLinks):
         if demands is None:
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
         sent = self._rows(demands, "demands")
-        if len(sent) != rounds:
-            raise WrongShape(f"Give demands of {rounds} rounds.", setting="demands")
+        require(len(sent) == rounds, WrongShape, f"Give demands of {rounds} rounds.", "demands")
         return sent
 
     @cached_property

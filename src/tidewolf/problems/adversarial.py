@@ -55,12 +55,10 @@ def adversarial(
 ) -> Problem:
     """Adversarial losses and constraints on any set.
 
-    2,000 rounds are usual.
-
     Parameters
     ----------
     rounds : int, optional
-        The number of rounds. None: the usual number.
+        The number of rounds. None: 2,000.
     seed : int, default 0
         The seed of the random numbers.
     kind : str, default 'switching'
@@ -108,7 +106,8 @@ def adversarial(
     s = center + aside * (np.where(towards_low, low, high) - center)
     A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
     stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
-    return Problem("adversarial", K, stream, f"Losses and limits that turn on the learner: {kind}.")
+    title = f"Losses and limits that turn against the learner: {kind}."
+    return Problem("adversarial", K, stream, title)
 
 
 def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:

@@ -87,7 +87,7 @@ class NormBall(base.ClosedForm, base.Relaxable):
 
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
     words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-    base.require(k <= n, errors.InvalidInput, words, "k")
+    errors.require(k <= n, errors.InvalidInput, words, "k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -241,7 +241,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         n = matrix.shape[0] if matrix.shape else 0
         words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
         square = n > 0 and tuple(matrix.shape) in ((n,), (n, n))
-        base.require(square, errors.WrongShape, words, "matrix")
+        errors.require(square, errors.WrongShape, words, "matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         base.require_shape(self, "center", self.shape)
@@ -658,7 +658,7 @@ class OrderedWeightedBall(_Ordered):
         w = to_numpy(self.weights)
         words = "weights of OrderedWeightedBall must start above 0 and never rise."
         falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
-        base.require(falling, errors.InvalidInput, words, "weights")
+        errors.require(falling, errors.InvalidInput, words, "weights")
 
     @property
     def shape(self) -> Shape:

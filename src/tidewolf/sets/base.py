@@ -32,7 +32,7 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import OracleError, WrongShape, WrongType, require
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -550,14 +550,6 @@ def require_floating(reference: Any) -> None:
 def membership_tolerance(x: Array, radius: float) -> float:
     """How much excess rounding alone may cause in the dtype of x, at the size x has."""
     return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
-
-
-def require(
-    holds: object, error: type[TidewolfError], words: str, setting: str | None = None
-) -> None:
-    """Raise the error with these words unless the condition holds."""
-    if not holds:
-        raise error(words, setting=setting)
 
 
 def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:

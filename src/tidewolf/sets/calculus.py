@@ -12,7 +12,7 @@ import numpy as np
 from tidewolf.core import oracle, settings, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
-from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
+from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
@@ -27,7 +27,6 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
-    require,
     require_shape,
 )
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
@@ -541,8 +540,7 @@ class Product(values.Composed, ConvexSet):
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
     given: tuple[ConvexSet, ...] = settings.checked(InnerSets(), (*sets, *more), "parts", "Product")
-    if not given:
-        raise EmptySet("parts of Product must be at least one set.", setting="parts")
+    require(given, EmptySet, "parts of Product must be at least one set.", "parts")
     return given
 
 

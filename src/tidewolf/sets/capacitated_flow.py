@@ -397,7 +397,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
         words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
         balanced = abs(net.supply.sum()) <= ROUNDING * np.abs(net.supply).sum()
-        base.require(balanced, errors.EmptySet, words, "supplies")
+        errors.require(balanced, errors.EmptySet, words, "supplies")
         if (cut := violated_cut(net)) is not None:
             raise errors.EmptySet(cut_sentence(net, cut), setting="supplies")
 
@@ -556,10 +556,8 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         """
         net = self.network
         flow, tolerance = self._as_flow(x, tolerance, max(1.0, self._unit))
-        if flow.min() < -1e-6:
-            raise errors.NotAMember(
-                f"A flow with an arc of {flow.min():.3g} does not split into paths."
-            )
+        words = f"A flow with an arc of {flow.min():.3g} does not split into paths."
+        errors.require(flow.min() >= -1e-6, errors.NotAMember, words)
         found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
         return [flows.path_of(*each, net) for each in found]
 
@@ -588,5 +586,5 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-    base.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
+    errors.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
     return np.array(np.broadcast_to(bounds, count))

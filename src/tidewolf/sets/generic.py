@@ -17,6 +17,7 @@ from tidewolf.core.errors import (
     SolverFailed,
     WrongShape,
     WrongType,
+    require,
 )
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
@@ -28,7 +29,6 @@ from tidewolf.sets.base import (
     Relaxable,
     Sizes,
     clipped,
-    require,
     require_floating,
 )
 from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel

@@ -32,7 +32,7 @@ class _EdgeSet(base.SparseSet, base.Boxed):
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
     words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
-    base.require(len(names) == count, errors.WrongShape, words, setting)
+    errors.require(len(names) == count, errors.WrongShape, words, setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -122,7 +122,7 @@ class Matching(_EdgeSet):
             alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
             words = f"No matching is perfect: {alone or 'some right nodes'} remain alone."
             whole = size[0] == size[1] and (partner >= 0).all()
-            base.require(whole, errors.EmptySet, words, "perfect")
+            errors.require(whole, errors.EmptySet, words, "perfect")
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Annotated, Self, final
 import numpy as np
 
 from tidewolf.core import arrays, lazy, oracle, settings, vertices
-from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.errors import EmptySet, InvalidInput, require
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
@@ -311,15 +311,15 @@ class Transportation(base.ClosedForm, Plans):
         for name in ("rows", "columns"):
             least = float(arrays.to_numpy(getattr(self, name)).min())
             words = f"{name} of Transportation must be at least 0, not {least:g}."
-            base.require(least >= 0.0, EmptySet, words, name)
+            require(least >= 0.0, EmptySet, words, name)
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
         eps = max(arrays.eps_of(self.rows), arrays.eps_of(self.columns))
         words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
-        base.require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
+        require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
         words = "rows of Transportation must not all be 0."
-        base.require(max(a, b) > 0.0, InvalidInput, words, "rows")
+        require(max(a, b) > 0.0, InvalidInput, words, "rows")
 
     @property
     def shape(self) -> Shape:

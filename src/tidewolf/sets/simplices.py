@@ -23,7 +23,7 @@ from tidewolf.core.arrays import (
     to_numpy,
     total,
 )
-from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.errors import EmptySet, InvalidInput, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -82,9 +82,8 @@ def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
 
 
 def _require_least(K: "Simplex | SimplexProduct", n: int) -> None:
-    if K.least * n >= 1.0:
-        words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
-        raise InvalidInput(words, setting="least")
+    words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
+    require(K.least * n < 1.0, InvalidInput, words, "least")
 
 
 @final
@@ -263,7 +262,7 @@ class CappedSimplex(_SumSet):
         super().__post_init__()
         least = f"{self.total / self.n:g}, or no entries sum to the total"
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
-        base.require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
+        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
 
     @cached_property
     def center(self) -> Array:
@@ -366,11 +365,9 @@ class GroupSizes(settings.Check):
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
         given = arguments.as_items(value, what, "[3, 3, 2]")
         sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        base.require(
-            sizes, EmptySet, f"{what} must be at least one: of no groups there are no points."
-        )
+        require(sizes, EmptySet, f"{what} must be at least one: of no groups there are no points.")
         words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
-        base.require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
+        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
 
     def read(self, value: Any) -> tuple[int, ...] | None:
@@ -416,7 +413,7 @@ class SimplexProduct(
         _require_least(self, max(self.sizes))
         n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
         words = f"labels of SimplexProduct must be {n} different names, not {names}."
-        base.require(not given or names == given == n, InvalidInput, words, "labels")
+        require(not given or names == given == n, InvalidInput, words, "labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -582,16 +579,16 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         for name, array in (("weights", self.weights), ("upper", upper)):
             least = float(to_numpy(array).min())
             words = f"{name} of Knapsack must be above 0, not {least:g}."
-            base.require(least > 0.0, InvalidInput, words, name)
+            require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         words = "upper of Knapsack must not differ from weights by more than numbers do."
         moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
-        base.require(moderate, InvalidInput, words, "upper")
+        require(moderate, InvalidInput, words, "upper")
         words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
         fits = self.at_most or self.total <= most * (1 + self._rounding)
-        base.require(fits, EmptySet, words, "total")
+        require(fits, EmptySet, words, "total")
 
     @property
     def shape(self) -> Shape:
