@@ -158,7 +158,18 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
-    start = _body_start(data, source)
+    end = data.find(b"\n", 0, _LONGEST_LINE)
+    line = data[: max(end, 0)]
+    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
+        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+    version = int(line[len(_MAGIC) :])
+    if version != STATE_FORMAT:
+        newer = version > STATE_FORMAT
+        raise (errors.NewerFormat if newer else errors.OlderFormat)(
+            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
+            f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
+        )
+    start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
@@ -176,21 +187,6 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
         raise errors.BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
-
-
-def _body_start(data: bytes, source: str) -> int:
-    end = data.find(b"\n", 0, _LONGEST_LINE)
-    line = data[: max(end, 0)]
-    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
-        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
-    version = int(line[len(_MAGIC) :])
-    if version != STATE_FORMAT:
-        newer = version > STATE_FORMAT
-        raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
-            f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
-        )
-    return end + 1 + _DIGEST
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:

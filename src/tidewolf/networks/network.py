@@ -717,9 +717,13 @@ class Network(OnLinks):
         [('SEA > NYC', 3.0), ('SEA > DEN > NYC', 1.0)]
         """
         sent = self._once(demands)
-        x = to_numpy(as_point(x, self.K.shape, "The decision"))
+        x, parallel = to_numpy(as_point(x, self.K.shape, "The decision")), Counter(self.links)
+
+        def by(links: Sequence[int]) -> tuple[str, ...]:
+            return tuple(self.link_names[i] for i in links if parallel[self.links[i]] > 1)
+
         return [
-            PathShare(of.name, nodes, share, share * float(volume), self._distinct_names(links))
+            PathShare(of.name, nodes, share, share * float(volume), by(links))
             for of, volume, paths in zip(self.demands, sent, self._paths(x), strict=True)
             for share, links, nodes in paths
         ]
@@ -741,13 +745,6 @@ class Network(OnLinks):
             [path._replace(arcs=tuple(links[list(path.arcs)])) for path in flow.paths(own)]
             for flow, own in zip(flows, parts, strict=True)
         ]
-
-    def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
-
-    @cached_property
-    def _parallel(self) -> Counter[Link]:
-        return Counter(self.links)
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
@@ -856,20 +853,15 @@ class Network(OnLinks):
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
         incidence = csr_array((np.ones(len(links)), places), shape=shape)
         unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
-        return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None, {})
-
-    def _why_cut(self, unused: Int64s) -> list[Cut]:
-        if not len(unused):
-            return []
-        if len(self.demands) > 1:
-            reason = "leads no commodity away from its source and on to its target"
-            return [Cut(self.link_names[i], reason) for i in unused]
-        (demand,) = self.demands
-        pairs = product(demand.sources, demand.targets)
-        leading = {i for pair in pairs for i in leading_away(self.links, self.lengths, *pair)}
+        several, demand, leading = len(self.demands) > 1, self.demands[0], set[int]()
+        for pair in product(demand.sources, demand.targets) if len(unused) and not several else ():
+            leading.update(leading_away(self.links, self.lengths, *pair))
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
-        return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
+        if several:
+            back = "leads no commodity away from its source and on to its target"
+        cut = (Cut(self.link_names[i], dead_end if i in leading else back) for i in unused)
+        return _Choice(K, incidence, owner, tuple(cut), None, {})
 
 
 class _Choice(NamedTuple):

@@ -252,8 +252,15 @@ class PathFinder:
 
     def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths, shortest first; none if the source does not reach the target."""
-        _, before = sp.csgraph.yen(self._graph, source, target, k, return_predecessors=True)
-        return sorted((self._way(row.tolist(), source, target) for row in before), key=self._rank)
+        _, found = sp.csgraph.yen(self._graph, source, target, k, return_predecessors=True)
+        ways = list[Way]()
+        for before in found.tolist():
+            nodes = [target]
+            while nodes[-1] != source:
+                nodes.append(before[nodes[-1]])
+            steps = pairwise(reversed(nodes))
+            ways.append(tuple(self._links[step] for step in steps if step in self._links))
+        return sorted(ways, key=self._rank)
 
     def disjoint_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths that share no link, of the least total length, shortest first."""
@@ -270,9 +277,3 @@ class PathFinder:
 
     def _rank(self, path: Way) -> tuple[float, int, Way]:
         return math.fsum(self._lengths[link] for link in path), len(path), path
-
-    def _way(self, before: list[int], source: int, target: int) -> Way:
-        nodes = [target]
-        while nodes[-1] != source:
-            nodes.append(before[nodes[-1]])
-        return tuple(self._links[step] for step in pairwise(reversed(nodes)) if step in self._links)
