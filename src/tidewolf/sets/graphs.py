@@ -376,11 +376,16 @@ def build_dag(
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
-    first, n = np.flatnonzero(start), len(start)  # one more node leads to these
-    ends = np.concatenate([tails, np.full(len(first), n)]), np.concatenate([heads, first])
-    graph = sp.csr_array((np.ones(len(ends[0])), ends), shape=(n + 1, n + 1))
-    found = sp.csgraph.breadth_first_order(graph, n, return_predecessors=False)
-    return np.isin(np.arange(n), found)
+    leaving: list[list[int]] = [[] for _ in start]
+    for tail, head in zip(tails.tolist(), heads.tolist(), strict=True):
+        leaving[tail].append(head)
+    found, left = start.tolist(), np.flatnonzero(start).tolist()
+    while left:
+        for head in leaving[left.pop()]:
+            if not found[head]:
+                found[head] = True
+                left.append(head)
+    return np.array(found)
 
 
 def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int32s:
@@ -489,17 +494,14 @@ def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, ent
 #     P d = d - A' phi,   L phi = A d,
 #     L = A A'  the graph's Laplacian with one node of each part grounded
 #
-# Four ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a dense inverse of each
-# part where nodes have `PART_NODES` in their part on average, or fewer; a sparse factor when the
+# Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when the
 # envelope of the reverse Cuthill-McKee order, which no factor in that order leaves, has up to
 # `FACTOR_ENTRIES` entries; else conjugate gradients to `CG_TOLERANCE`. The factor is made in the
 # order of least degrees, in which it is several times smaller: 2.2 of 13 million entries for a
 # layered graph of 99,600 arcs, whose rounds take 14 ms by the factor and 220 ms by conjugate
-# gradients. Of 462 commodities on 22 nodes a solution by the inverses of the parts takes a fifth of
-# the time of a sparse factor.
+# gradients.
 
 DENSE_NODES = 600
-PART_NODES = 40
 FACTOR_ENTRIES = 16_000_000
 CG_TOLERANCE = 1e-12
 
@@ -596,10 +598,6 @@ class HullProjection:
         """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
         if self._inverse is not None:
             return "dense inverse", self._inverse.dot
-        part = sp.csgraph.connected_components(self._laplacian, directed=False)[1]
-        sizes = np.bincount(part)
-        if float(sizes @ sizes) <= PART_NODES * self.nodes:
-            return "dense inverse of each part", self._inverse_of_parts(part).dot
         order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
         if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
             return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
@@ -612,14 +610,6 @@ class HullProjection:
             return found
 
         return potentials
-
-    def _inverse_of_parts(self, part: NDArray) -> Any:
-        order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
-        together, n = self._laplacian[order][:, order].tocsr(), len(order)
-        parts = (together[a:b, a:b].toarray() for a, b in pairwise(ends))
-        inverse = sp.block_diag([sp.csr_array((0, 0)), *map(np.linalg.inv, parts)], format="csr")
-        place = sp.csr_array((np.ones(n), (self._free[order], np.arange(n))), (self.nodes, n))
-        return (place @ (0.5 * (inverse + inverse.T)) @ place.T).tocsr()
 
 
 def envelope(matrix: Any) -> int:
