@@ -225,7 +225,7 @@ def test_resolving_says_all_and_changes_nothing(name, tmp_path):
     everyone = tuple(
         Choice(each)
         for each in (*learners.every(), *baselines.every())
-        if each not in ("CLASP", "Resolve", "WarmUp")
+        if each not in ("CLASP", "Resolve")
     )
     experiment = Experiment(
         name, Choice(name), learners=everyone, rounds=12, cautions=(2.0,), seeds=(5,)

@@ -21,8 +21,6 @@ that has grown past the caller's view (`count` rows) forks it, so every state ke
 what it saw.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -110,7 +108,7 @@ class Vertex(Stored):
         """Equal for equal points of this kind."""
 
     @abstractmethod
-    def table(self) -> Atoms:
+    def table(self) -> "Atoms":
         """An empty table for vertices of this kind."""
 
 
@@ -144,7 +142,7 @@ class Atoms(ABC):
         row = self._rows.get(self._key(vertex))
         return row if row is not None and row < count else None
 
-    def append(self, vertex: Vertex, count: int) -> Atoms:
+    def append(self, vertex: Vertex, count: int) -> "Atoms":
         if type(vertex) is not self.kind:
             kinds = f"here {self.kind.__name__}, not {type(vertex).__name__}"
             raise WrongType(f"A set's `atom` must make vertices as its `answer` does, {kinds}.")
@@ -153,13 +151,13 @@ class Atoms(ABC):
             table._append(vertex)
         return table
 
-    def only(self, rows: NDArray) -> Atoms:
+    def only(self, rows: NDArray) -> "Atoms":
         table = self._empty()
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
 
-    def _empty(self) -> Atoms:
+    def _empty(self) -> "Atoms":
         return self.vertices[0].table()
 
     def _append(self, vertex: Vertex) -> None:
@@ -290,12 +288,12 @@ class Sparse(Vertex):
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
 
     @staticmethod
-    def zero(shape: Shape) -> Sparse:
+    def zero(shape: Shape) -> "Sparse":
         """The origin."""
         return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
 
     @staticmethod
-    def of(point: Array) -> Sparse:
+    def of(point: Array) -> "Sparse":
         """The nonzero entries of a dense point."""
         entries = flat(to_numpy(point)).astype(np.float64, copy=False)
         indices = np.flatnonzero(entries)
@@ -653,7 +651,7 @@ class LowRank(Factored):
         self.square = n * ridge**2 + 2.0 * ridge * self.trace + inner(products, products)
 
     @staticmethod
-    def of(point: Array) -> LowRank:
+    def of(point: Array) -> "LowRank":
         """A positive semidefinite matrix by its eigenvectors; eigenvalues that rounding alone sets
         apart from the smallest join it.
         """
@@ -666,7 +664,7 @@ class LowRank(Factored):
         return LowRank((vectors[:, first:] * xp.sqrt(values[first:] - ridge)).T, ridge)
 
     @staticmethod
-    def ridged(n: int, ridge: float, reference: Array) -> LowRank:
+    def ridged(n: int, ridge: float, reference: Array) -> "LowRank":
         """ridge I, in the library, dtype and device of `reference`."""
         return LowRank(zeros((0, n), reference), ridge)
 
@@ -692,7 +690,7 @@ class Outer(Factored):
         self.square = inner(left @ left.T, right @ right.T)
 
     @staticmethod
-    def of(point: Array) -> Outer:
+    def of(point: Array) -> "Outer":
         """A matrix by its singular vectors; singular values that may be rounding are left out."""
         xp = namespace(point)
         left, values, right = xp.linalg.svd(point, full_matrices=False)
