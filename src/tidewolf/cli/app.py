@@ -27,9 +27,10 @@ from tidewolf.core.arguments import did_you_mean
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Entry
+    from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
+    from tidewolf.experiments.compare import Match
     from tidewolf.experiments.jobs import Job
 
 N = TypeVar("N", int, float)
@@ -128,16 +129,24 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.experiment import to_toml
-    from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
-    from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.jobs import compiling_beside, locked
+    from tidewolf.experiments.folder import free, require_no_run
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
     requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
+    _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
+
+
+def _run(
+    requested: Experiment, folder: Path, force: bool, dry_run: bool, how: tuple[bool, bool, bool]
+) -> None:
+    from tidewolf.experiments.experiment import to_toml
+    from tidewolf.experiments.folder import RunFolder, preview
+    from tidewolf.experiments.incumbent import read_incumbent
+    from tidewolf.experiments.jobs import compiling_beside, locked
+
     with compiling_beside(requested):
         problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
         requested = requested.taken(problem)
@@ -149,9 +158,9 @@ def run_command(
         beside = None if file is None else read_incumbent(file, problem, requested.files)
         if dry_run:
             found = preview(requested, resolved, problem, folder, beside)
-            if as_json:
+            if how[0]:
                 screen.print_json(found)
-            elif not quiet:
+            elif not how[1]:
                 screen.show_preview(found)
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +169,7 @@ def run_command(
             if unnamed and requested.document is not None:
                 mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
                 notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
-            _play(created, problem, as_json, quiet, verbose, notes)
+            _play(created, problem, *how, notes)
 
 
 def resume(
@@ -440,41 +449,45 @@ def compare_command(
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
       tidewolf compare --json | jq '.rankings[].saving'
     """
-    from tidewolf.experiments.compare import compare_experiments, plan_comparison
-    from tidewolf.experiments.jobs import engine_for
-    from tidewolf.report import comparison as page
+    from tidewolf.experiments.compare import plan_comparison
 
     requested = [_contest(name, rounds, learner) for name in experiment or ["routing"]]
-    matches = plan_comparison(
-        requested,
-        cautions=parse_numbers(cautions, "--cautions", float),
-        headrooms=parse_numbers(headrooms, "--headrooms", float),
-        budgets=parse_numbers(budgets, "--budgets", float),
-        targets=parse_numbers(targets, "--targets", float),
-        seeds=parse_numbers(seeds, "--seeds", int),
-    )
+    knobs = {"cautions": cautions, "headrooms": headrooms, "budgets": budgets, "targets": targets}
+    values: Any = {key: parse_numbers(text, f"--{key}", float) for key, text in knobs.items()}
+    matches = plan_comparison(requested, **values, seeds=parse_numbers(seeds, "--seeds", int))
     folder = out or (requested[0].folder or Path("out")) / "compare"
-    pictures = page.pictures([each.name for each in requested]).values()
-    with screen.progress(not quiet) as bar:
-
-        def moved(number: int, moment: RunProgress) -> None:
-            bar.moved(_entry_name(matches[number].entry), len(matches), moment)
-
-        compared = compare_experiments(
-            matches,
-            folder,
-            engine=engine_for(1 if jobs is None and dask is None else jobs, dask, moved),
-            force=force,
-            others=["comparison.html", *pictures],
-            progress=bar.ended,
-        )
-    text = page.comparison_page(compared, date=datetime.now(UTC))
-    checkpoint.write(folder / "comparison.html", text.encode())
-    page.write_pictures(folder, compared)
+    compared = _compared(matches, folder, force, quiet, (jobs, dask))
     if as_json:
         screen.print_json(compared.summary())
     elif not quiet:
         screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
+
+
+def _compared(
+    matches: Sequence[Match], folder: Path, force: bool, quiet: bool, engine: Any
+) -> Comparison:
+    from tidewolf.evaluation.comparison import KNOBS
+    from tidewolf.experiments.compare import compare_experiments
+    from tidewolf.experiments.jobs import engine_for
+    from tidewolf.report import comparison as page
+
+    with screen.progress(not quiet) as bar:
+
+        def moved(number: int, moment: RunProgress) -> None:
+            entry = matches[number].entry
+            found = {knob: getattr(entry, knob) for knob in KNOBS}
+            at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
+            bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
+
+        jobs, dask = engine
+        played = engine_for(1 if jobs is None and dask is None else jobs, dask, moved)
+        others = ["comparison.html", *page.pictures([at.entry.stream for at in matches]).values()]
+        how: Any = {"engine": played, "force": force, "others": others, "progress": bar.ended}
+        compared = compare_experiments(matches, folder, **how)
+    text = page.comparison_page(compared, date=datetime.now(UTC))
+    checkpoint.write(folder / "comparison.html", text.encode())
+    page.write_pictures(folder, compared)
+    return compared
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
@@ -488,12 +501,6 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
         return replace(found, as_run=())
     names = (*BUILTIN_LEARNERS[:1], "LyapunovDescent", "LyapunovFrankWolfe", *BUILTIN_LEARNERS[1:])
     return replace(found, learners=tuple(map(Choice, names)))
-
-
-def _entry_name(entry: Entry) -> str:
-    knobs = ("caution", "headroom", "target_violation")
-    at = [f"{knob} {value:g}" for knob in knobs if (value := getattr(entry, knob)) is not None]
-    return ", ".join([entry.stream, entry.learner, *at])
 
 
 def sweep_command(

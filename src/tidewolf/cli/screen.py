@@ -49,8 +49,8 @@ def arg(metavar: str, help: str, **how: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **how)
 
 
-def opt(metavar: str, help: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help)
+def opt(metavar: str, help: str, *names: str, **how: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, **how)
 
 
 def flag(help: str, *names: str) -> Any:

@@ -112,6 +112,7 @@ def _record(
     styles, clock = charts.run_styles(runs), charts.clock_of(runs[0].stream, runs[0].rounds)
     labels, shown = [style.label for style in styles], shown_runs(runs, entries)
     drawn, details = {chart.name: chart for chart in totals_charts(runs)}, results_table(runs)
+    span = [] if clock.times is None else [clock.span(0, clock.rounds)]
     # losses lie on top of each other and calls are straight lines: the regret says more
     told = drawn.keys() - {"oracle calls", "loss" if "regret" in drawn else ""}
     context = {
@@ -119,11 +120,7 @@ def _record(
         "versions": checkpoint.writer(),
         "title": charts.title_of(name),
         "about": about,
-        "facts": [
-            f"{runs[0].rounds:,} rounds",
-            *([clock.span(0, clock.rounds)] if clock.times is not None else []),
-            f"seed {seed}",
-        ],
+        "facts": [f"{clock.rounds:,} rounds", *span, f"seed {seed}"],
         "files": _files(decisions, network),
         "verdict": metrics.verdict(runs, labels),
         "results": headline(details),
@@ -142,10 +139,8 @@ def _record(
         "experiment": experiment.strip(),
         "settings": [
             ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
-            ("seed", f"{seed}"),
-            ("set", repr(runs[0].learner.K)),
-            ("losses", repr(runs[0].stream.losses)),
-            ("constraints", repr(runs[0].stream.constraints)),
+            *(("seed", f"{seed}"), ("set", repr(runs[0].learner.K))),
+            *((kind, repr(getattr(runs[0].stream, kind))) for kind in ("losses", "constraints")),
             *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
         ],
         "written": charts.written(date),
