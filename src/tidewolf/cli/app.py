@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from typer.main import get_command
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tidewolf.experiments.jobs import Job
 
 N = TypeVar("N", int, float)
+# Whether as JSON, not at all, with notes on each learner.
+Shown: TypeAlias = tuple[bool, bool, bool]
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -139,9 +141,7 @@ def run_command(
     _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
 
 
-def _run(
-    requested: Experiment, folder: Path, force: bool, dry_run: bool, how: tuple[bool, bool, bool]
-) -> None:
+def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: Shown) -> None:
     from tidewolf.experiments.experiment import to_toml
     from tidewolf.experiments.folder import RunFolder, preview
     from tidewolf.experiments.incumbent import read_incumbent
@@ -169,7 +169,7 @@ def _run(
             if unnamed and requested.document is not None:
                 mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
                 notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
-            _play(created, problem, *how, notes)
+            _play(created, problem, how, notes)
 
 
 def resume(
@@ -192,7 +192,7 @@ def resume(
 
     folder = RunFolder.open(directory)
     with folder.locked():
-        _play(folder, None, as_json, quiet, verbose)
+        _play(folder, None, (as_json, quiet, verbose))
 
 
 def report(
@@ -220,9 +220,8 @@ def report(
             if not quiet:
                 typer.echo(f"report: {folder.page(seed)}")
         for each in folder.play() if figures else ():
-            to, problem = folder.figures(each.seed), each.problem
-            where = {"network": problem.network, "node_places": problem.node_places}
-            write_figures(to, each.runs, entries=problem.labels, **where)
+            to = folder.figures(each.seed)
+            write_figures(to, each.runs, each.problem)
             if not quiet:
                 typer.echo(f"figures: {to}")
 
@@ -343,17 +342,10 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(
-    folder: RunFolder,
-    first: Any,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    more: Sequence[str] = (),
-) -> None:
+def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -> None:
     from tidewolf import report as report_pages
 
-    experiment = folder.experiment
+    experiment, (as_json, quiet, verbose) = folder.experiment, how
     jobs = len(experiment.seeds) * len(experiment.entrants())
     try:
         with screen.progress(not quiet) as bar, screen.stoppable() as stop:
@@ -373,31 +365,22 @@ def _play(
                 about=experiment.title or each.problem.title,
                 seed=each.seed,
                 date=datetime.now(UTC),
-                entries=each.problem.labels,
+                problem=each.problem,
                 experiment=experiment.toml(),
                 left_out=dict(experiment.left_out),
-                network=each.problem.network,
-                node_places=each.problem.node_places,
                 notes=each.notes,
             )
         folder.write_summary(found)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
-    left_out = dict(experiment.left_out)
     if as_json:
-        screen.print_json({**folder.records(found), "left_out": left_out})
+        screen.print_json({**folder.records(found), "left_out": dict(experiment.left_out)})
         return
     for each in () if quiet else found:
-        is_first = each is found[0]
-        screen.show_results(
-            each.shown,
-            f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
-            folder.page(each.seed),
-            left_out,
-            decisions=folder.decisions_file if is_first else None,
-            notes=(*more, *each.notes, *notes) if is_first else (),
-            verbose=verbose,
-        )
+        said = [*more, *each.notes, *notes] if each is found[0] else []
+        if each is found[0] and folder.decisions_file is not None:
+            said.append(f"decisions: {folder.decisions_file}")
+        screen.show_results(each, experiment, [*said, f"report: {folder.page(each.seed)}"], verbose)
 
 
 # --- many runs ------------------------------------------------------------------------------------
