@@ -189,9 +189,9 @@ def test_formats_gaps_and_sheets_tell_sweeps_apart(network):
         replace(experiment, stream=replace(experiment.stream, gaps="last")),
         replace(experiment, stream=replace(experiment.stream, capacities=experiment.stream.costs)),
     ]
-    identities = [jobs.Recipe.of(each).identity for each in found]
+    identities = [jobs.identity_of(each) for each in found]
     assert len(set(identities)) == len(identities)
-    assert jobs.Recipe.of(load("network.toml")).identity == identities[0]
+    assert jobs.identity_of(load("network.toml")) == identities[0]
 
 
 # what a file may say
