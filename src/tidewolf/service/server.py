@@ -88,7 +88,8 @@ def serve(
     body_seconds : float, default 10.0
         How long a body may take to arrive. Unit: seconds.
     max_waiting : int, default 256
-        Requests under way, at most; a quarter of them may wait for bodies of one token.
+        Requests under way, at most; a quarter of them may wait for bodies of one token, or of one
+        address if there are no tokens.
     rate, observation_rate : float, optional
         Requests, and observations, a second for each token.
     token_sessions : int, optional
