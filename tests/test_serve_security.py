@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from serving import SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core.errors import InvalidInput
 from tidewolf.service import models, requests, server
+from tidewolf.service.app import LEFT
 
 TOKENS = """
 # who      which    token         name
@@ -352,6 +353,18 @@ def test_more_than_can_be_answered_is_refused_at_once(small, monkeypatch):
     until(lambda: traffic.in_flight == 0)
     assert traffic.refused.labels("overload")._value.get() == 1
     assert call(url, "GET", "/v1/sessions").status == 200
+
+
+def test_what_nobody_waits_for_is_not_answered(small):
+    url, traffic = small
+
+    def is_counted():
+        with connected(url) as connection:
+            connection.sendall(b"GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        return (requests.OTHER, "GET", LEFT) in traffic._series
+
+    until(is_counted)
+    until(lambda: traffic.in_flight == 0)
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,8 @@ ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
 LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
+# The status of requests whose client did not wait for an answer, as others count it.
+LEFT = 499
 # Where the scope of a request has its caller.
 CALLER = "tidewolf.caller"
 ONE = "/v1/sessions/{name}"
@@ -140,7 +142,7 @@ class App(FastAPI):
             await self.router(scope, receive, send)
             return
         began, status, entered = time.perf_counter(), 0, False
-        method = scope["method"]
+        method, has_left = scope["method"], scope.get(requests.HAS_LEFT, bool)
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
 
@@ -152,9 +154,12 @@ class App(FastAPI):
             await send(message)
 
         try:
-            entered = self._admit(scope)
-            await asyncio.sleep(0)  # all that have come are counted before one is answered
-            await self.router(scope, receive, sent)
+            try:
+                entered = self._admit(scope)
+            finally:  # all that have come are counted, and those that left again are known
+                await asyncio.sleep(0)
+            if not has_left():
+                await self.router(scope, receive, sent)
         except (asyncio.CancelledError, Exception) as error:
             if isinstance(error, asyncio.CancelledError):
                 error = Overloaded("The server is stopping: come again.")
@@ -162,11 +167,13 @@ class App(FastAPI):
                 raise
             elif isinstance(error, HTTPException):
                 error = self._no_such(scope)
-            if status == 0:
+            if status == 0 and not has_left():
                 await problem_of(error)(scope, receive, sent)
         finally:
             self.traffic.in_flight -= entered
-            self._note(scope, method, status, time.perf_counter() - began)
+            self._note(scope, method, status or LEFT, time.perf_counter() - began)
+        if status == 0:
+            await asyncio.sleep(0)  # until uvicorn knows it, too
 
     def _no_such(self, scope: Scope) -> Refused:
         """What the router refuses: an address, or a method of an address, that does not exist."""

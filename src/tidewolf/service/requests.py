@@ -622,6 +622,8 @@ LONGEST_HEAD = 1 << 16
 MOST_CONNECTIONS = 2000
 # Bytes around each byte of a body that comes in the smallest of pieces.
 _FRAMING = 8
+# Where the scope of a request says whether its client has closed the connection.
+HAS_LEFT = "tidewolf.has_left"
 _Base: Any = AutoHTTPProtocol
 
 
@@ -670,6 +672,7 @@ class Careful(_Base):  # type: ignore[misc]
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[HAS_LEFT] = self.transport.is_closing
         self._open, self._came, self._body = True, 0, 0
 
     def on_headers_complete(self) -> None:
