@@ -220,9 +220,12 @@ def made(command: str) -> dict[str, str]:
         for words in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
     )
     commit = last.stdout.strip() + "-changed" * bool(changed.stdout)
-    versions = [f"{name} {version(name)}" for name in ("tidewolf", "numpy", "scipy", "numba")]
-    where = f"Python {platform.python_version()}, {platform.machine()}"
-    return {"command": command, "commit": commit, "versions": ", ".join((*versions, where))}
+    versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
+    ours, where = (
+        f"tidewolf {tw.__version__}",
+        f"Python {platform.python_version()}, {platform.machine()}",
+    )
+    return {"command": command, "commit": commit, "versions": ", ".join((ours, *versions, where))}
 
 
 def read(folder: Path = RESULTS, *suites: str) -> list[dict[str, Any]]:
