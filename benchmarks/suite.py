@@ -14,6 +14,7 @@ A row has a list with a number for each seed; only rounds that count are in it:
                                 four rounds are played (first seed, default setting)
     calls, programs             oracle calls and programs solved per round
     regret %                    mean loss above that of the certified comparator, in percent of it
+    worst window                the largest net overspend of a period of a budget, as a share of it
 
 A row may have `skipped` with the reason in place of numbers. The row of the comparator, "best fixed
 point *", knows all rounds; "tolerance" there is 1 % of the mean violation of the best fixed point
@@ -178,6 +179,7 @@ def rows_of(
     problems = [task.problem(rounds, s) for s in range(1 if task.recorded else seeds)]
     about = {"suite": task.suite, "task": name, "rounds": len(problems[0])}
     about |= {"first": first_of(task, problems[0]), "size": problems[0].K.shape[0]}
+    about["seeds"] = [*range(len(problems))]
     best = [comparator(task, problem) for problem in problems]
     yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
     for each in methods:
@@ -221,11 +223,9 @@ def made(command: str) -> dict[str, str]:
     )
     commit = last.stdout.strip() + "-changed" * bool(changed.stdout)
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
-    ours, where = (
-        f"tidewolf {tw.__version__}",
-        f"Python {platform.python_version()}, {platform.machine()}",
-    )
-    return {"command": command, "commit": commit, "versions": ", ".join((ours, *versions, where))}
+    versions += [f"Python {platform.python_version()}", platform.machine()]
+    words = ", ".join((f"tidewolf {tw.__version__}", *versions))
+    return {"command": command, "commit": commit, "versions": words}
 
 
 def read(folder: Path = RESULTS, *suites: str) -> list[dict[str, Any]]:
