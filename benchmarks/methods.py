@@ -11,6 +11,7 @@ policy a small network after DOTE (Perry et al., NSDI 2023): the last 12 traffic
 """
 
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ def alone(given: Given) -> Any:
 @method("LyapunovDescent", [*CAUTIONS, {"calls_per_round": 4.0}, {"calls_per_round": 16.0}])
 def descent(given: Given, **setting: Any) -> Any:
     return tw.LyapunovDescent(given.K, **setting)
+
+
+for _calls in (4, 16):
+    method(f"LyapunovDescent, {_calls} calls", suites=("size",))(
+        partial(descent, calls_per_round=float(_calls))
+    )
 
 
 @method("Ensemble with Leader")

@@ -54,6 +54,8 @@ class Task(NamedTuple):
     """whether there is one record, the same for every seed"""
     numbers: Callable[[Problem, Floats], Numbers] | None = None
     """more numbers of the decisions in the rounds that count"""
+    compared: bool = True
+    """whether the best fixed point is sought; on large sets that takes longer than playing"""
 
     def problem(self, rounds: int | None, seed: int) -> Problem:
         """The problem with at most so many rounds."""

@@ -47,8 +47,8 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 RESULTS, BEST = ROOT / "benchmarks" / "results", "best fixed point *"
-TOLERANCE, CURVE, SECONDS = 0.01, 100, 300.0
-"""Of what ignoring constraints violates; points of a curve; what a run may take."""
+TOLERANCE, CURVE = 0.01, 100
+"""Of what ignoring constraints violates; points of a curve."""
 TEMPLATE = '''"""A method for `python -m benchmarks run network --from {folder}`."""
 
 from benchmarks.registry import method
@@ -172,16 +172,22 @@ def comparator(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def rows_of(
-    name: str, methods: Sequence[str], seeds: int, rounds: int | None, sweep: bool
+    name: str,
+    methods: Sequence[str],
+    seeds: int,
+    rounds: int | None,
+    sweep: bool,
+    most: float = 300.0,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a task, the comparator's first."""
+    """The rows of a task, the comparator's first; no run that takes over `most` seconds."""
     task = TASKS[name]
     problems = [task.problem(rounds, s) for s in range(1 if task.recorded else seeds)]
     about = {"suite": task.suite, "task": name, "rounds": len(problems[0])}
     about |= {"first": first_of(task, problems[0]), "size": problems[0].K.shape[0]}
     about["seeds"] = [*range(len(problems))]
-    best = [comparator(task, problem) for problem in problems]
-    yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
+    best = [comparator(task, problem) for problem in problems if task.compared]
+    if best:
+        yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
     for each in methods:
         make, settings, suites = METHODS[each]
         if suites and task.suite not in suites:
@@ -191,10 +197,10 @@ def rows_of(
             try:
                 if not setting:
                     size, pause = tried(task, problems[0], make)
-                    if pause * len(problems[0]) > SECONDS:
+                    if pause * len(problems[0]) > most:
                         raise InvalidInput(f"A round takes about {pause:.2g} s.")
                 runs = [played(task, p, make, setting, s) for s, p in enumerate(problems)]
-                for run, other in zip(runs, best, strict=True):
+                for run, other in zip(runs, best, strict=False):
                     upper = other["upper"]
                     run["regret %"] = 100.0 * (run["loss"] - upper) / (abs(upper) or 1.0)
                 runs[0] |= {} if setting else {"MB": size}
@@ -259,6 +265,7 @@ def report(words: Sequence[str] = ()) -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, help="at most this many of each task")
     parser.add_argument("--defaults", action="store_true", help="no other settings")
+    parser.add_argument("--seconds", type=float, default=300.0, help="what a run may take")
     parser.add_argument("--record", action="store_true", help="write into benchmarks/results")
     parser.add_argument("--from", dest="folder", type=Path, help="a folder of tasks and methods")
     given = parser.parse_args(words)
@@ -273,7 +280,8 @@ def report(words: Sequence[str] = ()) -> int:
             continue
         try:
             rows = []
-            for row in rows_of(name, methods, given.seeds, given.rounds, not given.defaults):
+            played = (name, methods, given.seeds, given.rounds, not given.defaults, given.seconds)
+            for row in rows_of(*played):
                 print(line(row), flush=True)
                 rows.append(row | about)
             write(folder, rows)
