@@ -275,6 +275,7 @@ def report(words: Sequence[str] = ()) -> int:
     if unknown := {*given.names, *methods} - known:
         parser.error(f"{min(unknown)!r} is not in what `python -m benchmarks list` prints.")
     folder, about = RESULTS if given.record else OUT / "results", made(f"run {shlex.join(words)}")
+    print(HEAD)
     for name, task in TASKS.items():
         if given.names and not {name, task.suite} & {*given.names}:
             continue
@@ -291,8 +292,11 @@ def report(words: Sequence[str] = ()) -> int:
     return 0
 
 
+HEAD = f"{'task':12} {'method':34} {'setting':28} {'loss':>10} {'violation':>10} {'time':>12}"
+
+
 def line(row: dict[str, Any]) -> str:
-    """A row for the screen."""
+    """A row for the screen, under HEAD."""
     setting = ", ".join(f"{name} {value}" for name, value in row["setting"].items())
     name = f"{row['task']:12} {row['method'][:34]:34} {setting[:28]:28}"
     if "skipped" in row:
@@ -331,10 +335,12 @@ def add(words: Sequence[str] = ()) -> int:
         for found in (TASKS, METHODS)
     )
     failed = not (tasks or methods)
+    print(HEAD)
     for name in [*tasks, *(["routing", "tunnels", "charging", "maxcut"] if methods else [])]:
         for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, sweep=True):
             print(line(row))
             failed |= "skipped" in row
-    print(f"{len(methods)} methods and {len(tasks)} tasks: {'NOT all well' if failed else 'well'}.")
-    print(f"python -m benchmarks run --from {folder} plays them on everything.")
+    verdict = "NOT all well; what is skipped has no row in tables" if failed else "well"
+    print(f"{', '.join([*methods, *tasks]) or 'Nothing is added'}: {verdict}.")
+    print(f"python -m benchmarks run routing --from {folder} --seeds 1 plays a task.")
     return int(failed)

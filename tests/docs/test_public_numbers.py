@@ -123,6 +123,30 @@ def test_ranks_put_the_tolerance_first_then_loss():
     assert (best.rank, best.row["setting"]) == (None, {"caution": 9})
 
 
+def swept(**points):
+    """Rows of Ensemble and re-solving: (loss, violation) of two seeds."""
+    about = {"task": "t", "method": "re-solving", "seeds": [0, 1]}
+    found = []
+    for name, (losses, violations) in points.items():
+        numbers = {"loss": losses, "violation": violations}
+        found.append(about | {"setting": {"headroom": name}, "numbers": numbers})
+    return [*found[1:], found[0] | {"method": "Ensemble", "setting": {}}]
+
+
+def test_losses_are_compared_only_where_the_other_violates_as_little(capsys):
+    """Linearly between two settings of the other; nothing is said of a seed that it never meets."""
+    theirs = {"a": ([1.0, 1.0], [0.3, 0.3]), "b": ([3.0, 2.0], [0.1, 0.2])}
+    (bar,) = results.bars(swept(ours=([2.02, 9.0], [0.2, 0.1]), **theirs))
+    assert bar.measured == pytest.approx(1.0)  # percent above 2, halfway between 3 and 1
+    assert not bar.holds
+    assert "of 1 seeds; re-solving violates more on 1" in bar.note
+    assert list(results.bars(swept(ours=([2.7, 1.8], [0.05, 0.1]), **theirs))) == []
+    shown = capsys.readouterr().out
+    assert (
+        "re-solving always violates more, at least 2 times; its loss there is 10 % above" in shown
+    )
+
+
 def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, capsys):
     """As CONTRIBUTING.md tells a newcomer: the template, a check, a run, a table."""
     monkeypatch.chdir(tmp_path)
@@ -148,6 +172,13 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
         assert even == pytest.approx(counted, rel=1e-5)  # recorded with six digits
         text = str(results.table("own", tmp_path / "out/bench/results"))
         assert "| mine |" in text or "**mine**" in text
+        (tmp_path / "mine" / "costs.csv").write_text("a,b,c\n1,2,3\n2,1,3\n")
+        (tmp_path / "mine" / "shares.toml").write_text(
+            '[set]\nkind = "Simplex"\nn = 3\n[stream]\ncosts = "costs.csv"\n'
+        )
+        assert suite.report(["shares", "--from", "mine", "--methods", "even"]) == 0
+        kept = json.loads((tmp_path / "out/bench/results/own.json").read_text())
+        assert kept[-1]["numbers"]["loss"] == [2.0]
         (tmp_path / "mine" / "method.py").write_text(
             (tmp_path / "mine" / "method.py").read_text().replace("+ self.step *", "+ 1.5 *")
         )
@@ -231,5 +262,5 @@ def test_the_page_is_what_is_measured(name):
 
 @pytest.mark.parametrize("name", SUITES)
 def test_the_page_shows_the_results(name):
-    text = (BENCHMARKS / "suites.md").read_text(encoding="utf-8")
+    text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     assert pages.find(text, name) == str(results.table(name))
