@@ -264,3 +264,17 @@ def test_the_page_is_what_is_measured(name):
 def test_the_page_shows_the_results(name):
     text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     assert pages.find(text, name) == str(results.table(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gateway", *(pytest.param(n, marks=pytest.mark.soak) for n in SUITES if n != "gateway")],
+)
+def test_the_pictures_show_the_results(name, tmp_path):
+    """To the byte, by the version of Matplotlib that drew them: `make tables` changes no file."""
+    for path in results.draw(name, images=tmp_path):
+        both = [folder / path.name for folder in (tmp_path, results.IMAGES)]
+        drawn, kept = (each.read_text(encoding="utf-8") for each in both)
+        versions = [re.findall(r"Matplotlib v[\d.]+", text) for text in (drawn, kept)]
+        assert all(versions)
+        assert drawn == kept or versions[0] != versions[1]
