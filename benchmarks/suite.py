@@ -172,12 +172,7 @@ def comparator(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def rows_of(
-    name: str,
-    methods: Sequence[str],
-    seeds: int,
-    rounds: int | None,
-    sweep: bool,
-    most: float = 300.0,
+    name: str, methods: Sequence[str], seeds: int, rounds: int | None, sweep: bool, most: float
 ) -> Iterator[dict[str, Any]]:
     """The rows of a task, the comparator's first; no run that takes over `most` seconds."""
     task = TASKS[name]
@@ -281,8 +276,8 @@ def report(words: Sequence[str] = ()) -> int:
             continue
         try:
             rows = []
-            played = (name, methods, given.seeds, given.rounds, not given.defaults, given.seconds)
-            for row in rows_of(*played):
+            sweep = not given.defaults
+            for row in rows_of(name, methods, given.seeds, given.rounds, sweep, given.seconds):
                 print(line(row), flush=True)
                 rows.append(row | about)
             write(folder, rows)
@@ -337,7 +332,7 @@ def add(words: Sequence[str] = ()) -> int:
     failed = not (tasks or methods)
     print(HEAD)
     for name in [*tasks, *(["routing", "tunnels", "charging", "maxcut"] if methods else [])]:
-        for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, sweep=True):
+        for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, True, 300.0):
             print(line(row))
             failed |= "skipped" in row
     verdict = "NOT all well; what is skipped has no row in tables" if failed else "well"

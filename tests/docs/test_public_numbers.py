@@ -237,7 +237,7 @@ def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
         with pytest.raises(
             InvalidInput, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"
         ):
-            next(suite.rows_of(name, ["even"], 1, None, False))
+            next(suite.rows_of(name, ["even"], 1, None, False, 300.0))
     monkeypatch.setattr(public_sdplib, "GENERATED", (6,))
     *cuts, random = pages.measured("sdplib").rows
     assert all(row[3].startswith(ABSENT) for row in cuts)
