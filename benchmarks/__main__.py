@@ -21,7 +21,9 @@ KINDS = (*SECTIONED, "oracles", "rounds", "first_use", "at_size", "gpu")
 KNOWN = COMMANDS | {kind: kind for kind in KINDS}
 """name on the command line -> module and function (`report`), imported when it is run"""
 WITH_ARGUMENTS = (*COMMANDS, *SECTIONED)
-BARS = (("rounds",), ("first_use",), ("service",), ("run", "routing", "geant", "--seeds", "1"))
+COMPARED = ("Ensemble", "re-solving", "exact projection (Sinha-Vaze)")
+PART = ("run", "routing", "geant", "uunet", "--seeds", "3", "--methods", *COMPARED)
+BARS = (("rounds",), ("first_use",), ("service",), PART)
 
 
 def main(words: list[str]) -> int:

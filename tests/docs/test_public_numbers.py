@@ -123,28 +123,29 @@ def test_ranks_put_the_tolerance_first_then_loss():
     assert (best.rank, best.row["setting"]) == (None, {"caution": 9})
 
 
-def swept(**points):
-    """Rows of Ensemble and re-solving: (loss, violation) of two seeds."""
-    about = {"task": "t", "method": "re-solving", "seeds": [0, 1]}
-    found = []
-    for name, (losses, violations) in points.items():
-        numbers = {"loss": losses, "violation": violations}
-        found.append(about | {"setting": {"headroom": name}, "numbers": numbers})
-    return [*found[1:], found[0] | {"method": "Ensemble", "setting": {}}]
+def swept(method, **points):
+    """Rows of a method at some settings: losses and violations of two seeds."""
+    about = {"task": "t", "method": method, "seeds": [0, 1]}
+    return [
+        about
+        | {"setting": {"at": name} if name != "default" else {}}
+        | {"numbers": {"loss": losses, "violation": violations}}
+        for name, (losses, violations) in points.items()
+    ]
 
 
-def test_losses_are_compared_only_where_the_other_violates_as_little(capsys):
-    """Linearly between two settings of the other; nothing is said of a seed that it never meets."""
-    theirs = {"a": ([1.0, 1.0], [0.3, 0.3]), "b": ([3.0, 2.0], [0.1, 0.2])}
-    (bar,) = results.bars(swept(ours=([2.02, 9.0], [0.2, 0.1]), **theirs))
-    assert bar.measured == pytest.approx(1.0)  # percent above 2, halfway between 3 and 1
+def test_losses_are_compared_at_a_violation_that_both_have():
+    """Linearly between two settings of the other; where it never violates as little, at its least
+    violation, between two of ours."""
+    theirs = swept("re-solving", a=([1.0, 1.0], [0.3, 0.3]), b=([3.0, 2.0], [0.1, 0.2]))
+    ours = swept("Ensemble", bold=([1.0, 1.5], [0.4, 0.25]), default=([2.02, 3.5], [0.2, 0.05]))
+    gaps = [results._above(ours[::-1], theirs, seed) for seed in (0, 1)]
+    # 2.02 against 2, halfway between 3 and 1; 2, three quarters from 3.5 to 1.5, against 2
+    assert gaps == [(pytest.approx(1.0), False), (pytest.approx(0.0, abs=1e-9), True)]
+    (bar,) = results.bars([*theirs, *ours])
+    assert bar.measured == pytest.approx(0.5)
+    assert bar.note == "2 seeds, 1 at the least violation of re-solving"
     assert not bar.holds
-    assert "of 1 seeds; re-solving violates more on 1" in bar.note
-    assert list(results.bars(swept(ours=([2.7, 1.8], [0.05, 0.1]), **theirs))) == []
-    shown = capsys.readouterr().out
-    assert (
-        "re-solving always violates more, at least 2 times; its loss there is 10 % above" in shown
-    )
 
 
 def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, capsys):
