@@ -54,6 +54,7 @@ def test_the_index_has_every_package_and_no_two_pages_are_one_file():
         assert f"| [{package}](api/{package}.rst) | " in text
         assert f"\napi/{package}\n" in text
     assert len({name.lower() for name in pages()}) == len(pages()), "capitals do not count"
+    assert ".. autoattribute:: names" in pages()["tidewolf.experts.Leader.rst"]
 
 
 def test_every_command_and_every_option_is_on_the_page():
