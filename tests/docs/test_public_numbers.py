@@ -148,9 +148,8 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
         assert even == pytest.approx(counted, rel=1e-5)  # recorded with six digits
         text = str(results.table("own", tmp_path / "out/bench/results"))
         assert "| mine |" in text or "**mine**" in text
-        (tmp_path / "mine" / "method.py").write_text(
-            (tmp_path / "mine" / "method.py").read_text().replace("+ self.step *", "+ 1.5 *")
-        )
+        mine = tmp_path / "mine" / "method.py"
+        mine.write_text(mine.read_text().replace("+ self.step *", "+ 1.5 *"))
         assert suite.add(["mine"]) == 1
         assert "left the set" in capsys.readouterr().out
     finally:
