@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from polytopes import layered
+from test_learner_bounds import actions
 from tidewolf import baselines, sets
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
@@ -84,10 +85,10 @@ def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
         np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
 
 
-@pytest.mark.parametrize(
-    "K",
-    [sets.Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True), sets.CappedSimplex(5, 0.4)],
-)
+BOX, AT_MOST = sets.Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True)
+
+
+@pytest.mark.parametrize("K", [BOX, AT_MOST, sets.CappedSimplex(5, 0.4)])
 @given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=10)
 def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
@@ -130,10 +131,6 @@ SWEPT = [
     baselines.OnlineFrankWolfe, baselines.ProjectedPrimalDual, baselines.ProximalPenalty,
     baselines.SinhaVaze, baselines.WangWanZhang,
 ]  # fmt: skip
-
-
-def actions(learner, stream):
-    return np.array([played.x for played in tw.play(learner, stream)])
 
 
 def slopes_at(K, stream, t, x):
@@ -246,10 +243,10 @@ def naive_proximal_penalty(K, stream, caution):
     return np.array(played)
 
 
-BOX = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
+FLAT = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
 
 
-@pytest.mark.parametrize(("K", "caution"), [(BOX, 1.0), (BOX, 100.0), (Simplex(4), 10.0)])
+@pytest.mark.parametrize(("K", "caution"), [(FLAT, 1.0), (FLAT, 100.0), (Simplex(4), 10.0)])
 def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 60, 2)
     learner = baselines.ProximalPenalty(K, horizon=60, caution=caution)
@@ -275,9 +272,8 @@ def test_published_settings():
 def test_caution_moves_violation_down_and_losses_up(kind):
     problem = tw.problems.routing(rounds=200)
     cautions = (10.0, 1000.0) if kind is baselines.ProximalPenalty else (0.1, 10.0)
-    bold, careful = (
-        tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions
-    )
+    runs = (tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions)
+    bold, careful = runs
     assert careful.violations.sum() < bold.violations.sum()
     assert careful.losses.sum() >= bold.losses.sum()
 
