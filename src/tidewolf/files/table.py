@@ -276,13 +276,7 @@ def align(
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
     filled, notes, missing = dict[str, Table](), list[str](), np.zeros(length, dtype=bool)
     for name, table in named.items():
-        laid, there = _spread(table, rounds, length)
-        if gaps == "refuse" and not len(table.values) == there.sum() == length:
-            i, rows = int(np.argmin(there)), f"{len(table.values):,} rows"
-            when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
-            rows += "" if there.all() else f", none for {when}"
-            each = f"a row for each of the {length:,} rounds of all tables"
-            raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {reading.FILL}.")
+        laid, there = _spread(table, rounds, length, gaps == "refuse")
         if name not in absent and (empty := np.isnan(laid.values)).any():
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
@@ -330,8 +324,10 @@ def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, 
     return rounds, len(rounds)
 
 
-def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, Bools]:
-    """A table with a row for each round, NaN if it has none; and which rounds it has."""
+def _spread(table: Table, rounds: NDArray | None, length: int, whole: bool) -> tuple[Table, Bools]:
+    """A table with a row for each round, NaN if it has none and needs not be whole; and which
+    rounds it has.
+    """
     own = at = np.arange(len(table.values))
     if rounds is not None and table.times is not None:
         own = np.flatnonzero(np.isin(table.times, rounds))
@@ -341,6 +337,12 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
+    if whole and not len(table.values) == there.sum() == length:
+        i, found = int(np.argmin(there)), f"{len(table.values):,} rows"
+        when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
+        found += "" if there.all() else f", none for {when}"
+        each = f"a row for each of the {length:,} rounds of all tables"
+        raise InvalidInput(f"{table.file}: expected {each}, received {found}; {reading.FILL}.")
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
     for i, row in zip(at.tolist(), own.tolist(), strict=True):
         places[i] = table.places[row]

@@ -90,17 +90,13 @@ def adversarial(
     rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
         raise errors.InvalidInput("An adversary needs a set of two points or more.", setting="K")
-
-    def noise(what: str) -> types.Floats:
-        drawn = randomness.generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
-        return NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ basis)
-
     # products with it are the parts of directions within the affine hull
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
-    e = _unit(randomness.generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
+    e, plus_minus = _drawn(seed, f"{kind}: side", 1, basis), kind == "random signs"
     loss, limit, towards_low = _signs(kind, rounds, phase)
-    C = _unit(loss * e + noise("losses"))
-    A = _unit(limit * e + noise("constraints") * (kind in COMMON))
+    C = _unit(loss * e + NOISE * _drawn(seed, f"{kind}: losses", rounds, basis, plus_minus))
+    beside = NOISE * _drawn(seed, f"{kind}: constraints", rounds, basis, plus_minus)
+    A = _unit(limit * e + beside * (kind in COMMON))
     center, aside = _flat(K.center), FAR_ASIDE if kind == "deadlock" else ASIDE
     low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
     s = center + aside * (np.where(towards_low, low, high) - center)
@@ -108,6 +104,13 @@ def adversarial(
     stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
     title = f"Losses and limits that turn against the learner: {kind}."
     return Problem("adversarial", K, stream, title)
+
+
+def _drawn(
+    seed: int, what: str, rounds: int, basis: types.Floats, plus_minus: bool = False
+) -> types.Floats:
+    drawn = randomness.generator(seed, what).standard_normal((rounds, len(basis)))
+    return _unit((np.sign(drawn) if plus_minus else drawn) @ basis)
 
 
 def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from tidewolf.core import settings, vertices
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     SILENCE,
     as_direction,
@@ -346,16 +346,10 @@ class InnerSet(settings.Check):
         return value if isinstance(value, dict) else None
 
 
-class InnerSets(settings.Check):
+class InnerSets(settings.ListOf):
     words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
-
-    def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
-        given = as_items(value, what, "[sets.Simplex(2), sets.L2Ball(3)]")
-        return tuple(InnerSet()(part, f"Each of {what}") for part in given)
-
-    def read(self, value: Any) -> tuple[dict[str, Any], ...] | None:
-        tables = isinstance(value, list) and value and all(isinstance(t, dict) for t in value)
-        return tuple(value) if tables else None
+    item: ClassVar[settings.Check] = InnerSet()
+    such: ClassVar[str] = "[sets.Simplex(2), sets.L2Ball(3)]"
 
 
 def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:

@@ -156,15 +156,10 @@ class Node(settings.Check):
 
 
 @dataclass(frozen=True)
-class NodeNames(settings.Check):
+class NodeNames(settings.ListOf):
     words: ClassVar[str] = "a list of names: text or whole numbers"
-
-    def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
-        names = as_items(value, what, "['s', 't']")
-        return tuple(Node()(name, f"Each of the {what}") for name in names)
-
-    def read(self, value: Any) -> tuple[str | int, ...] | None:
-        return tuple(value) if isinstance(value, list) and all(map(_is_name, value)) else None
+    item: ClassVar[settings.Check] = Node()
+    such: ClassVar[str] = "['s', 't']"
 
 
 @dataclass(frozen=True)
@@ -203,15 +198,10 @@ def commodities_of(
 
 
 @dataclass(frozen=True)
-class Demands(settings.Check):
+class Demands(settings.ListOf):
     words: ClassVar[str] = "a list of numbers"
-
-    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        listed = as_items(value, what, "[1.0, 2.0]")
-        return tuple(as_number(demand, f"Each of the {what}", least=0.0) for demand in listed)
-
-    def read(self, value: Any) -> Any:
-        return settings.Numbers(axes=1).read(value)
+    item: ClassVar[settings.Check] = settings.Number(least=0.0)
+    such: ClassVar[str] = "[1.0, 2.0]"
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,9 @@ from typing import Annotated, Any, ClassVar, Self, final
 
 import numpy as np
 
-from tidewolf.core import arguments, settings, vertices
+from tidewolf.core import settings, vertices
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
-    as_count,
     eps_of,
     frozen,
     inner,
@@ -359,20 +358,18 @@ class CappedSimplex(_SumSet):
 # with a choice. All passes are over the vector as it lies, in double precision.
 
 
-class GroupSizes(settings.Check):
+class GroupSizes(settings.ListOf):
     words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
+    item: ClassVar[settings.Check] = settings.Count(most=MOST_ENTRIES)
+    such: ClassVar[str] = "[3, 3, 2]"
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
-        given = arguments.as_items(value, what, "[3, 3, 2]")
-        sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        require(sizes, EmptySet, f"{what} must be at least one: of no groups there are no points.")
+        sizes: tuple[int, ...] = super().__call__(value, what)
+        words = f"{what} must be at least one: of no groups there are no points."
+        require(sizes, EmptySet, words)
         words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
         require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
-
-    def read(self, value: Any) -> tuple[int, ...] | None:
-        whole = isinstance(value, list) and value and all(type(size) is int for size in value)
-        return tuple(value) if whole else None
 
 
 @final
