@@ -186,12 +186,7 @@ def _body_start(data: bytes, source: str) -> int:
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
-    if version != STATE_FORMAT:
-        newer = version > STATE_FORMAT
-        raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
-            f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
-        )
+    errors.require_format(source, version, STATE_FORMAT, "Start a new session.")
     return end + 1 + _DIGEST
 
 

@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, final
 
 from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
+from tidewolf.core.errors import BrokenFile, InvalidInput, require_format
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
 
@@ -538,12 +538,7 @@ class Comparison(values.Value):
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] != COMPARISON_FORMAT:
-                newer = data["format"] > COMPARISON_FORMAT
-                raise (NewerFormat if newer else OlderFormat)(
-                    f"{path} has format {data['format']}; this tidewolf reads {COMPARISON_FORMAT}. "
-                    f"{'Install a newer tidewolf' if newer else 'Compare again'}."
-                )
+            require_format(path, data["format"], COMPARISON_FORMAT, "Compare again.")
             venues, entries = data["streams"], data["runs"]
             for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
                 least = math.inf if plain.get("feasible") is False else -math.inf

@@ -69,7 +69,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf import __version__
-from tidewolf.core import arrays, batch, checkpoint
+from tidewolf.core import arrays, batch, checkpoint, errors
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
@@ -238,7 +238,7 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
         if found is not None:
-            jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+            errors.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
         return cls(path, read(f"\n{text}", file))
