@@ -451,7 +451,8 @@ class Comparison(values.Value):
             return []
         if learner and not found:
             found = [f"No caution of {learner} breaks limits about as much as re-solving does."]
-        return [*found, HEADROOM]
+        about = "re-solving leaves free, under every limit, h times what its room usually shrinks"
+        return [*found, f"Headroom h: {about} by from one round to the next."]
 
     def ranking(
         self,
@@ -808,10 +809,6 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     ]
 
 
-HEADROOM = (
-    "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
-    "by from one round to the next."
-)
 # Violations up to this far apart, in logarithms, count as about the same.
 _NEAR = math.log(1.5)
 # Changes of less than this share are not given in numbers.

@@ -616,11 +616,15 @@ class TableWriter(NamedTuple):
         names = (ONLY_LIMIT,) if names in ((), ("limit 1",)) else names
         rounds = np.flatnonzero(run.violations > 0.0)
         every = max(1, math.ceil(len(rounds) * max(50, len(names)) / MOST_LIMITS))
-        links, net = _limited_links(problem), problem.network
+        net, constraints, links = problem.network, problem.stream.constraints, None
+        if net is not None and isinstance(constraints, LoadLimit):
+            links = np.array([net.link_names.index(name) for name in constraints.names])
+        elif net is not None and isinstance(constraints, Capacity):
+            links = net.incidence.tocsc().indices
         most = float(run.violations.max(initial=0.0))
         found: list[tuple[int, str, float, float, float]] = []
         for t in rounds[::every].tolist():
-            one = problem.stream.constraints.view(slice(t, t + 1))
+            one = constraints.view(slice(t, t + 1))
             x = np.array(self.found.points[t])
             pieces = one.pieces(x)
             values = arrays.to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
@@ -671,16 +675,6 @@ def _csv(columns: Mapping[str, Any], *, header: bool = True) -> bytes:
         table[name] = table[name].map(csv_cell)
     text: str = table.to_csv(index=False, header=header, lineterminator="\n")
     return text.encode()
-
-
-def _limited_links(problem: Problem) -> Int64s | None:
-    net, constraints = problem.network, problem.stream.constraints
-    if net is not None and isinstance(constraints, LoadLimit):
-        numbers = {name: i for i, name in enumerate(net.link_names)}
-        return np.array([numbers[name] for name in constraints.names], dtype=np.int64)
-    if net is not None and isinstance(constraints, Capacity):
-        return np.asarray(net.incidence.tocsc().indices, dtype=np.int64)
-    return None
 
 
 # --- paths ----------------------------------------------------------------------------------------

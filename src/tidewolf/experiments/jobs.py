@@ -186,9 +186,9 @@ class Job(NamedTuple):
 
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
     numbers, entrants = count(1), experiment.entrants()
-    of = experiment, identity_of(experiment), experiment.rounds
+    job = partial(Job, experiment, identity_of(experiment), experiment.rounds)
     return tuple(
-        tuple(Job(*of, seed, entrant, next(numbers)) for entrant in entrants)
+        tuple(job(seed, entrant, next(numbers)) for entrant in entrants)
         for seed in experiment.seeds
     )
 

@@ -35,8 +35,6 @@ many sessions has four more:
 held from opening to closing, and says how many observations were acknowledged.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
