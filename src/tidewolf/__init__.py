@@ -1,7 +1,5 @@
 """tidewolf: online convex optimization with time-varying constraints."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

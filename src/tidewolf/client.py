@@ -355,10 +355,7 @@ class Client:
             If the round is in the future, or too long ago to be remembered.
         """
         number = arrays.as_count(round, "The round to go back to", least=0)
-        try:
-            self._ask("POST", "/rollback", {"round": number + 1, "why": as_text(why, "why")})
-        finally:
-            self._forget()
+        self._operate("/rollback", {"round": number + 1}, why)
 
     def migrate(self, experiment: Mapping[str, Any], *, why: str = _WHY) -> None:
         """Continue over a set that changed, or with other settings, as `Session.migrate` does.
@@ -375,9 +372,11 @@ class Client:
         InvalidInput, NotSupported
             If the session cannot be moved so; it is unchanged.
         """
-        body = {**_as_experiment(experiment), "why": as_text(why, "why")}
+        self._operate("/migrate", _as_experiment(experiment), why)
+
+    def _operate(self, path: str, body: Mapping[str, Any], why: str) -> None:
         try:
-            self._ask("POST", "/migrate", body)
+            self._ask("POST", path, {**body, "why": as_text(why, "why")})
         finally:
             self._forget()
 

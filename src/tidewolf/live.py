@@ -589,7 +589,9 @@ class LiveRunner:
             raise OtherSettings(f"{was}, not {volumes}: put them back, or begin another database.")
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
-        self._times = [] if log is None else log.last_times()
+        last = "time IS NOT NULL ORDER BY round DESC LIMIT ?"
+        timed = [] if log is None else log.rows(last, WINDOW + 1)[::-1]
+        self._times = [row.time for row in timed if row.time is not None]
         self._text: str | None = None
         self._last = rows.get(self.rounds) or Row(self.rounds, demands=volumes)
         if self._last.info and not self._read_only:  # a reader finds the decision in the file
@@ -699,7 +701,8 @@ class LiveRunner:
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
         if number is None and time is not None:
-            number = upcoming if is_new else log.round_at(time)
+            found = () if is_new else log.rows("time = ?", time.stamp)
+            number = upcoming if is_new else next((row.round for row in found), None)
         elif number is None and last is None:
             number = upcoming
         if number == upcoming and is_new:
@@ -790,16 +793,9 @@ class RowLog:
 
     def read(self, *rounds: int) -> dict[int, Row]:
         places = ", ".join("?" * len(rounds))
-        return {row.round: row for row in self._rows(f"round IN ({places})", *rounds)}
+        return {row.round: row for row in self.rows(f"round IN ({places})", *rounds)}
 
-    def round_at(self, time: Time) -> int | None:
-        return next((row.round for row in self._rows("time = ?", time.stamp)), None)
-
-    def last_times(self) -> list[Time]:
-        found = self._rows("time IS NOT NULL ORDER BY round DESC LIMIT ?", WINDOW + 1)
-        return [row.time for row in reversed(found) if row.time is not None]
-
-    def _rows(self, which: str, *values: float) -> list[Row]:
+    def rows(self, which: str, *values: float) -> list[Row]:
         try:
             with self._errors():
                 packed = self._db.rows(f"SELECT row FROM live_rows WHERE {which}", values)

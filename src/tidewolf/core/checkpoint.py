@@ -163,12 +163,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
     version = int(line[len(_MAGIC) :])
-    if version != STATE_FORMAT:
-        newer = version > STATE_FORMAT
-        raise (errors.NewerFormat if newer else errors.OlderFormat)(
-            f"{source} has format {version}; this tidewolf reads format {STATE_FORMAT}. "
-            f"{'Install a newer tidewolf' if newer else 'Start a new session'}."
-        )
+    errors.require_format(source, version, STATE_FORMAT, "Start a new session.")
     start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")

@@ -207,6 +207,14 @@ class OlderFormat(CheckpointError):
     """A file written by an older tidewolf that this one cannot read."""
 
 
+def require_format(where: object, found: int, known: int, otherwise: str) -> None:
+    """Refuse a file of another format; `otherwise` says what to do with an older one."""
+    if found != known:
+        kind = NewerFormat if found > known else OlderFormat
+        cure = "Install a newer tidewolf." if found > known else otherwise
+        raise kind(f"{where} has format {found}; this tidewolf reads format {known}. {cure}")
+
+
 class InUse(CheckpointError):
     """A file that another session writes to."""
 

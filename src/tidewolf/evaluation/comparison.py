@@ -40,7 +40,7 @@ from typing import Any, NamedTuple, final
 
 from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
-from tidewolf.core.errors import BrokenFile, InvalidInput, NewerFormat, OlderFormat
+from tidewolf.core.errors import BrokenFile, InvalidInput, require_format
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
 
@@ -451,7 +451,8 @@ class Comparison(values.Value):
             return []
         if learner and not found:
             found = [f"No caution of {learner} breaks limits about as much as re-solving does."]
-        return [*found, HEADROOM]
+        about = "re-solving leaves free, under every limit, h times what its room usually shrinks"
+        return [*found, f"Headroom h: {about} by from one round to the next."]
 
     def ranking(
         self,
@@ -538,12 +539,7 @@ class Comparison(values.Value):
         path = as_path(folder, "The folder of a comparison") / FILES[0]
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
-            if data["format"] != COMPARISON_FORMAT:
-                newer = data["format"] > COMPARISON_FORMAT
-                raise (NewerFormat if newer else OlderFormat)(
-                    f"{path} has format {data['format']}; this tidewolf reads {COMPARISON_FORMAT}. "
-                    f"{'Install a newer tidewolf' if newer else 'Compare again'}."
-                )
+            require_format(path, data["format"], COMPARISON_FORMAT, "Compare again.")
             venues, entries = data["streams"], data["runs"]
             for plain in (*venues, *(entry["regret"] for entry in entries if entry["regret"])):
                 least = math.inf if plain.get("feasible") is False else -math.inf
@@ -811,10 +807,6 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     ]
 
 
-HEADROOM = (
-    "Headroom h: re-solving leaves free, under every limit, h times what its room usually shrinks "
-    "by from one round to the next."
-)
 # Violations up to this far apart, in logarithms, count as about the same.
 _NEAR = math.log(1.5)
 # Changes of less than this share are not given in numbers.

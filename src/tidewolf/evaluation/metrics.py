@@ -518,11 +518,6 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
 
 # --- hindsight ------------------------------------------------------------------------------------
 
-_HALF = (
-    "No fixed point that satisfies every constraint was found, and no proof that there is none: "
-    "the regret is known from above only."
-)
-
 
 def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
     """Why there is no regret, or only half of it, and what is known instead; nothing if there is
@@ -534,7 +529,9 @@ def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
         if run.rounds == 0 or (best is not None and best.point is not None):
             continue
         if best is None or best.infeasibility is None:
-            said.append(_HALF if best is not None else f"{why} So the regret is not known.")
+            none = "No fixed point that satisfies every constraint was found, and no proof that"
+            half = f"{none} there is none: the regret is known from above only."
+            said.append(f"{why} So the regret is not known." if best is None else half)
             continue
         said.append(contradiction(best.infeasibility, run.stream))
         if (found := run.least_breach) is not None:

@@ -93,7 +93,6 @@ class Recording:
         learner: Learner[Any],
         stream: Stream,
         *,
-        decisions: tracking.DecisionSink | None = None,
         source: str = "",
     ) -> None:
         if isinstance(learner, Learner) and not isinstance(stream, Stream):
@@ -104,7 +103,9 @@ class Recording:
         with jit.interpreting(self._is_short):
             play(learner, stream)  # refuses what cannot be played
             self._now, self.audit = learner.start(), Audit(learner)
-        self.learner, self.stream, self.decisions = learner, stream, decisions
+        self.learner, self.stream = learner, stream
+        # what sees the points of the next rounds, one for all or one each, and how many these are
+        self.decisions: Any = None
         self._source: str | Stream = source or stream
         self.t, self.seconds, self.membership = 0, 0.0, tracking.Membership(learner.K)
         self.losses, self.violations, self.distances, self.churn = np.empty((4, rounds))

@@ -23,7 +23,6 @@ from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
 from tidewolf.methods.late import Overrides
 
-INFEASIBLE = "No point satisfies every constraint, so there is nothing to compare with."
 PROGRESS_SECONDS = 0.1
 SHOWN_EXPERTS = 6
 
@@ -298,7 +297,8 @@ class Run(base.Record):
         """The measured bound: an upper bound on regret and violation of this run."""
         best = self.comparator
         if best is not None and best.feasible is False:
-            return base.Bound(None, None, INFEASIBLE)
+            words = "No point satisfies every constraint, so there is nothing to compare with."
+            return base.Bound(None, None, words)
         if self.unseen:
             return base.Bound(None, None, certificate.UNSEEN)
         found, D = self.learner.bound(self), self.learner.K.diameter * bool(self.pending)

@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
@@ -324,18 +324,9 @@ class Peaks(Tracker):
         self.used[more], self.when[more] = most[more], start + at[more]
 
 
-class DecisionSink(Protocol):
-    """What keeps the points that are played, in the order of their rounds."""
-
-    def see(self, points: Array, rounds: int) -> None:
-        """The next rounds, played at one point, (1, *shape), or at a point each,
-        (rounds, *shape).
-        """
-
-
 @final
 class KeptDecisions:
-    """The points of each k-th round, in memory."""
+    """The points of each k-th round, in memory; of every round in files (`DecisionLog`)."""
 
     def __init__(self, rounds: int, shape: Shape, every: int = 1) -> None:
         self.every, self._t = every, 0

@@ -164,8 +164,8 @@ def _matches_here(
         _require_new(place, matches, "streams", "give streams as a mapping")
         for each in problems:
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
-            source = jobs.InProcess(place, each[0], factories), "", None
-            matches += _matches(place, source, [each], entrants, grid)
+            source = jobs.InProcess(place, each[0], factories)
+            matches += _matches(place, partial(jobs.Job, source, "", None), [each], entrants, grid)
     if not matches:
         raise InvalidInput("compare needs at least one stream, and none was given.")
     return matches
@@ -198,8 +198,8 @@ def plan_comparison(
                 known["caution"] = experiment.cautions[0]
             entrants.append((label, choice, known))
         usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
-        source = experiment, jobs.identity_of(experiment), experiment.rounds
-        matches += _matches(experiment.name, source, problems, entrants, grid, usual)
+        job = partial(jobs.Job, experiment, jobs.identity_of(experiment), experiment.rounds)
+        matches += _matches(experiment.name, job, problems, entrants, grid, usual)
     return tuple(matches)
 
 
@@ -226,7 +226,7 @@ def compare_experiments(
 
 def _matches(
     place: str,
-    source: tuple[Experiment | jobs.InProcess, str, int | None],
+    job: Callable[[int, Choice], jobs.Job],
     problems: Problems,
     entrants: Entrants,
     grid: Grid,
@@ -253,8 +253,7 @@ def _matches(
             for seed in seeds if "seed" in known else seeds[:1]:
                 entry = Entry(place, label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
-                job = jobs.Job(*source, seed, entrant)
-                yield Match(job, entry, seeds[0], len(problem))
+                yield Match(job(seed, entrant), entry, seeds[0], len(problem))
 
 
 def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]:

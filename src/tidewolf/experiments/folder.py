@@ -69,7 +69,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf import __version__
-from tidewolf.core import arrays, batch, checkpoint
+from tidewolf.core import arrays, batch, checkpoint, errors
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
@@ -238,7 +238,7 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
         if found is not None:
-            jobs.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+            errors.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
         return cls(path, read(f"\n{text}", file))
@@ -616,11 +616,15 @@ class TableWriter(NamedTuple):
         names = (ONLY_LIMIT,) if names in ((), ("limit 1",)) else names
         rounds = np.flatnonzero(run.violations > 0.0)
         every = max(1, math.ceil(len(rounds) * max(50, len(names)) / MOST_LIMITS))
-        links, net = _limited_links(problem), problem.network
+        net, constraints, links = problem.network, problem.stream.constraints, None
+        if net is not None and isinstance(constraints, LoadLimit):
+            links = np.array([net.link_names.index(name) for name in constraints.names])
+        elif net is not None and isinstance(constraints, Capacity):
+            links = net.incidence.tocsc().indices
         most = float(run.violations.max(initial=0.0))
         found: list[tuple[int, str, float, float, float]] = []
         for t in rounds[::every].tolist():
-            one = problem.stream.constraints.view(slice(t, t + 1))
+            one = constraints.view(slice(t, t + 1))
             x = np.array(self.found.points[t])
             pieces = one.pieces(x)
             values = arrays.to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
@@ -671,16 +675,6 @@ def _csv(columns: Mapping[str, Any], *, header: bool = True) -> bytes:
         table[name] = table[name].map(csv_cell)
     text: str = table.to_csv(index=False, header=header, lineterminator="\n")
     return text.encode()
-
-
-def _limited_links(problem: Problem) -> Int64s | None:
-    net, constraints = problem.network, problem.stream.constraints
-    if net is not None and isinstance(constraints, LoadLimit):
-        numbers = {name: i for i, name in enumerate(net.link_names)}
-        return np.array([numbers[name] for name in constraints.names], dtype=np.int64)
-    if net is not None and isinstance(constraints, Capacity):
-        return np.asarray(net.incidence.tocsc().indices, dtype=np.int64)
-    return None
 
 
 # --- paths ----------------------------------------------------------------------------------------

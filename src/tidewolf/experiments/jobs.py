@@ -186,9 +186,9 @@ class Job(NamedTuple):
 
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
     numbers, entrants = count(1), experiment.entrants()
-    of = experiment, identity_of(experiment), experiment.rounds
+    job = partial(Job, experiment, identity_of(experiment), experiment.rounds)
     return tuple(
-        tuple(Job(*of, seed, entrant, next(numbers)) for entrant in entrants)
+        tuple(job(seed, entrant, next(numbers)) for entrant in entrants)
         for seed in experiment.seeds
     )
 
@@ -524,7 +524,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
     rows: dict[int, Row] = {}
     try:
         header, *entries = map(json.loads, data[:whole].splitlines())
-        require_format(path, header["format"], ROWS_FORMAT, _OTHERWISE)
+        errors.require_format(path, header["format"], ROWS_FORMAT, _OTHERWISE)
         for entry in entries:
             number, row = entry["cell"], entry["row"]
             job = header["cells"][number]
@@ -534,13 +534,6 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise BrokenFile(f"{path} cannot be read ({error}). {_OTHERWISE}") from None
     return header, rows, whole
-
-
-def require_format(path: Path, found: int, known: int, otherwise: str) -> None:
-    if found != known:
-        kind = errors.NewerFormat if found > known else errors.OlderFormat
-        cure = "Install a newer tidewolf." if found > known else otherwise
-        raise kind(f"{path} has format {found}; this tidewolf reads format {known}. {cure}")
 
 
 @contextmanager

@@ -11,17 +11,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tidewolf.core import checkpoint
-from tidewolf.evaluation.comparison import TABLES, ranking_name
+from tidewolf.evaluation.comparison import TABLES, Comparison, ranking_name
 from tidewolf.evaluation.formatting import applying, format_setting, number
+from tidewolf.experiments.compare import LINE_COLUMNS, Sweep, SweepGroup, SweepLine
+from tidewolf.experiments.experiment import learner_keys
 from tidewolf.report import charts
 from tidewolf.report.charts import HUES, Cell, Chart, Curve, RunStyle, figure, table
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.experiments.compare import Sweep, SweepGroup, SweepLine
 
 
 def comparison_page(comparison: Comparison, *, date: datetime) -> str:
@@ -166,8 +164,6 @@ def sweep_page(found: Sweep, *, date: datetime) -> str:
 
 
 def _group(group: SweepGroup, several: bool) -> dict[str, Any]:
-    from tidewolf.experiments.compare import LINE_COLUMNS
-
     learners = dict.fromkeys(line.learner for line in group.lines)
     styles = {name: RunStyle(name, i % HUES) for i, name in enumerate(learners)}
     columns = applying(LINE_COLUMNS, group.lines)
@@ -219,8 +215,6 @@ def _knob_chart(group: SweepGroup, knob: str, styles: dict[str, RunStyle]) -> Ch
 
 
 def _curve(label: str, hue: int, knob: str, lines: list[SweepLine]) -> Curve:
-    from tidewolf.experiments.experiment import learner_keys
-
     lines = sorted(lines, key=lambda line: line.settings[knob])
     key, values = learner_keys(lines[0].learner).get(knob), [one.settings[knob] for one in lines]
     usual = [i for i, value in enumerate(values) if key is not None and value == key.default]

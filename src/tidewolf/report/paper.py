@@ -14,8 +14,6 @@ Every gradient of the streams has length 1, so Lipschitz constants are 1 and gua
 before the first round.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 import warnings

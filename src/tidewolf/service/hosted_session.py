@@ -80,7 +80,6 @@ BROKEN = 1e-9
 # The name of a limit if a round has no other.
 ONLY_LIMIT = "the limit"
 _OTHER_INFORMATION = "Round {} was decided with other side information: roll back to decide again."
-_OTHER_CONTENT = "Round {} is over: it was observed with other content, or it expired."
 
 
 def ended(future: Future[None]) -> Future[None]:
@@ -625,7 +624,8 @@ class HostedSession:
             try:
                 session.observe(round=number, played=played, **feedback.arguments)
             except OtherContent:
-                raise OtherContent(_OTHER_CONTENT.format(number + 1)) from None
+                over = f"Round {number + 1} is over: it was observed with other content"
+                raise OtherContent(f"{over}, or it expired.") from None
         else:
             is_new = number not in (*pending, *self.answers)
             if is_new and body.time is not None and self._follows_clock:

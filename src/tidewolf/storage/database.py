@@ -35,8 +35,6 @@ many sessions has four more:
 held from opening to closing, and says how many observations were acknowledged.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -265,10 +263,8 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     else:
         found = db.rows("SELECT value FROM store WHERE name = 'format'")
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
-    if version != FORMAT:
-        error = errors.NewerFormat if version > FORMAT else errors.OlderFormat
-        what = f"{where} has format {version}; this tidewolf reads format {FORMAT}"
-        raise error(f"{what}. Install the tidewolf that wrote it, or give a new path.")
+    otherwise = "Install the tidewolf that wrote it, or give a new path."
+    errors.require_format(where, version, FORMAT, otherwise)
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
