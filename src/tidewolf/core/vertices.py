@@ -692,8 +692,10 @@ class Outer(Factored):
         return Outer((left[:, :rank] * values[:rank]).T, right[:rank, :] + 0.0)
 
 
-def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
-    xp = namespace(left)
+def _signed(*factors: Array) -> tuple[Array, ...]:
+    """Factors in the order in memory that loaded ones have, as products round by it."""
+    xp = namespace(factors[0])
+    left, *others = (xp.reshape(flat(rows), rows.shape) for rows in factors)
     if left.shape[0] == 0:
         return left, *others
     turned = (xp.max(left, axis=1) < -xp.min(left, axis=1))[:, None]
