@@ -278,8 +278,8 @@ def test_caution_moves_violation_down_and_losses_up(kind):
     assert careful.losses.sum() >= bold.losses.sum()
 
 
-@pytest.mark.parametrize("kind", [tw.baselines.Resolve, tw.baselines.WarmUp])
-def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(kind):
+def test_resolving_promises_nothing_and_refuses_what_makes_no_linear_program():
+    kind = tw.baselines.Resolve
     one, curved = Linear(np.ones((1, 3))), Quadratic(np.eye(3), np.ones((1, 3)))
     with pytest.raises(NotSupported, match=rf"{kind.__name__} .* L2Ball"):
         kind(sets.L2Ball(3))
@@ -332,22 +332,6 @@ def test_rounds_of_several_kinds_make_one_program():
     limits = Chain((Capacity.one([1.0, 1.0, 0.5]), Affine.one([0.0, 1.0, 1.0], 0.7)))
     x = BestPoint(K, "A test")(Chain((Linear.one(c), Affine.one(c, 2.0))), limits)
     np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
-
-
-@pytest.mark.parametrize("K", [DIAMOND, sets.CappedSimplex(5, 0.5)], ids=repr)
-def test_warm_up_plays_the_best_point_of_its_window(K):
-    room = K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))
-    stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(room))
-    for more, window in (({"horizon": 60}, 3), ({"horizon": 60, "window": 20}, 20), ({}, 13)):
-        learner = tw.baselines.WarmUp(K, **more)
-        known = tw.best_in_hindsight(K, stream, 0, window)
-        state = tw.run(learner, stream).final_state
-        np.testing.assert_array_equal(actions(learner, stream)[0], K.center)
-        x = learner.act(state)
-        assert float(stream.losses[:window].values(x).sum()) == pytest.approx(known.upper, abs=1e-8)
-        assert float(stream.constraints[:window].values(x).max()) <= 1e-9
-        assert learner.rounds_left(learner.start()) == window
-        assert state.limits.pieces == state.losses.pieces == ()
 
 
 def test_a_program_that_is_not_solved_is_named(monkeypatch):

@@ -323,17 +323,8 @@ def forgeries():
     none = np.zeros(2)
     return {
         "one descent less": lambda s: s._replace(descents=s.descents[1:]),
-        "an adviser less": lambda s: s._replace(advisers=s.advisers[1:]),
-        "proposals of nobody": part("upcoming", points=(None,) * 9),
-        "a proposal outside": lambda s: part(
-            "upcoming", points=(*s.upcoming.points[:-1], np.full(3, 9.0))
-        )(s),
-        "weights below 0": lambda s: part("upcoming", p=s.upcoming.p - 1.0)(s),
         "weights of nobody": part("upcoming", p=none),
-        "shares above 1": lambda s: part("upcoming", shares=s.upcoming.shares + 1.0)(s),
-        "a gap below 0": part("mixer", gap=-1.0),
         "no totals": part("mixer", totals=none),
-        "vertices that are not there": lambda s: s._replace(vertices=10**6),
         "a point outside": part("upcoming", x=np.full(3, 9.0)),
         "NaN": lambda s: part("accounts", guard=s.accounts.guard * np.nan)(s),
         "text": lambda s: s._replace(oracle_budget="much"),

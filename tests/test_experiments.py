@@ -168,9 +168,9 @@ def test_formats_gaps_and_sheets_tell_sweeps_apart(network):
         replace(experiment, stream=replace(experiment.stream, gaps="last")),
         replace(experiment, stream=replace(experiment.stream, capacities=experiment.stream.costs)),
     ]
-    identities = [jobs.Recipe.of(each).identity for each in found]
+    identities = [jobs.identity_of(each) for each in found]
     assert len(set(identities)) == len(identities)
-    assert jobs.Recipe.of(load("network.toml")).identity == identities[0]
+    assert jobs.identity_of(load("network.toml")) == identities[0]
 
 
 # what a file may say
@@ -197,7 +197,7 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
 
 @pytest.mark.parametrize("name", ["routing", "sdp", "portfolio"])
 def test_resolving_says_all_and_changes_nothing(name, tmp_path):
-    kinds = {*learners.every(), *baselines.every()} - {"CLASP", "Resolve", "WarmUp"}
+    kinds = {*learners.every(), *baselines.every()} - {"CLASP", "Resolve"}
     everyone = tuple(map(Choice, sorted(kinds)))
     how = {"rounds": 12, "cautions": (2.0,), "seeds": (5,)}
     experiment = Experiment(name, Choice(name), learners=everyone, **how)

@@ -185,9 +185,8 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
 
 EVERY = {**learners.every(), **baselines.every()}
 REFUSED = {
-    *(("completion", name) for name in ("CLASP", "Resolve", "WarmUp")),
+    *(("completion", name) for name in ("CLASP", "Resolve")),
     *(("portfolio", name) for name in ("CLASP", "DriftPlusPenalty", "ProximalPenalty", "Resolve")),
-    ("portfolio", "WarmUp"),
 }
 PLACES = ("routing", "adversarial", "completion", "portfolio")
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf.core.piecewise import ManyRows
 from tidewolf.functions import Capacity, LoadCost, MaxAffine, MaxUtilization, Sum, loads
 from tidewolf.hindsight import best_point, cutting_planes
 from tidewolf.hindsight.task import Solution, Task
@@ -180,7 +179,7 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
     losses = LoadCost(incidence, np.ones((50, 1)), np.tile([1.0, 2.0], (50, 1)), [0, 0])
     stream = tw.Stream(losses, MaxUtilization(incidence, demands, [3.0, 3.0], [0, 0], 1.0))
     task = Task.of(K, stream.losses, stream.constraints)
-    assert isinstance(task.A, ManyRows)
+    assert isinstance(task.A, loads.LoadRows)
     found = best_point.LinearProgramming().solve(task)
     np.testing.assert_allclose(found.point, [0.75, 0.25])
     assert np.flatnonzero(found.lam).tolist() == [2 * 17]

@@ -87,7 +87,7 @@ def test_groups_with_a_least_share_are_simplices_with_one(sizes, seed):
 
 
 @given(seed=seeds, n=st.integers(300, 900), at_most=st.booleans(), ties=st.booleans())
-def test_halving_fills_a_large_knapsack_as_sorting_does(seed, n, at_most, ties):
+def test_a_large_knapsack_is_filled_in_the_order_of_worth(seed, n, at_most, ties):
     rng = np.random.default_rng(seed)
     weights, upper = rng.choice([1.0, 2.0, 3.0], n), rng.choice([1.0, 2.0], n)
     total = float(rng.choice([0.01, 0.3, 0.5, 0.99]) * (weights @ upper))

@@ -232,8 +232,7 @@ def test_a_page_is_written_with_its_record_and_links_to_the_files_beside_it(runs
 
 
 def test_every_chart_is_written_as_png_and_svg(runs, tmp_path):
-    labels = routing(rounds=1).labels
-    files = report.write_figures(tmp_path / "new" / "figures", runs[:1], entries=labels)
+    files = report.write_figures(tmp_path / "new" / "figures", runs[:1], routing(rounds=1))
     names = ["loss", "regret", "violation", "oracle-calls"]
     names += ["points-of-LyapunovDescent", "network-of-LyapunovDescent"]
     assert [each.name for each in files] == [f"{n}.{end}" for n in names for end in ("png", "svg")]
@@ -497,8 +496,12 @@ def run_on(K, rounds=4, capacity=None, constraints=None):
 
 
 def network_of(run, net=None):
-    ((_, found),) = networks_of(shown_runs([run]), Clock(run.rounds), net)
+    ((_, found),) = networks_of(shown_runs([run]), Clock(run.rounds), net and problem_of(run, net))
     return found
+
+
+def problem_of(run, net):
+    return tw.problems.Problem("net", run.learner.K, run.stream, "A network.", network=net)
 
 
 def test_every_network_is_drawn():
@@ -577,14 +580,14 @@ def test_nodes_are_drawn_where_they_are_if_that_is_known(tmp_path):
     assert problem.node_places == where
     run = tw.run(tw.LyapunovDescent(problem.K), problem.stream)
     shown = shown_runs([run])
-    ((_, found),) = networks_of(shown, Clock(2), problem.network, problem.node_places)
+    ((_, found),) = networks_of(shown, Clock(2), problem)
     across, down = dict(zip(found.nodes, found.places, strict=True)), 1
     assert across["a"][0] < across["b"][0] < across["c"][0]
     assert across["a"][down] < across["c"][down] < across["b"][down]
     assert (found.places >= 0.0).all()
     assert (found.places <= found.size).all()
     del where["b"]
-    ((_, other),) = networks_of(shown, Clock(2), problem.network, where)
+    ((_, other),) = networks_of(shown, Clock(2), replace(problem, node_places=where))
     np.testing.assert_array_equal(other.places, network_of(run, problem.network).places)
     graph = networkx.DiGraph([("a", "b")])
     assert read_graph(graph).node_places == {}
@@ -633,7 +636,8 @@ def test_a_network_with_demands_says_volumes(paths, moving):
     assert found["b > c"].capacity == pytest.approx(4.0)
     assert found["b > c"].used == pytest.approx(found["b > c"].load / 4.0)
     date = datetime(2026, 1, 2, tzinfo=UTC)
-    text = report.page([run], name="<n>", about="", seed=0, date=date, network=net)
+    about = {"name": "<n>", "about": "", "seed": 0, "date": date}
+    text = report.page([run], **about, problem=problem_of(run, net))
     assert "a &gt; b" in text
     assert "&lt;n&gt;" in text
     assert ("links are not used" in text) == bool(net.cut)

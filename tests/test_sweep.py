@@ -20,13 +20,13 @@ from tidewolf.core import errors
 from tidewolf.experiments import Choice, jobs, load
 from tidewolf.experiments import compare as sweeps
 from tidewolf.experiments.compare import PAGE, RESULTS, sweep
-from tidewolf.experiments.jobs import SWEEP, crossed
+from tidewolf.experiments.jobs import crossed
 from tidewolf.experiments.jobs import plan_sweep as plan
 from traps import ROUTING, Trap
 
 distributed, pq, threadpoolctl = map(Later, ("distributed", "pyarrow.parquet", "threadpoolctl"))
 
-JOURNAL = SWEEP.journal
+JOURNAL = "sweep.jsonl"
 LEARNERS = ("LyapunovDescent", "SinhaVaze")
 
 
@@ -450,7 +450,7 @@ def test_a_file_is_swept_from_the_shell_by_every_engine(file, cluster_here, tmp_
 
 def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
     def identity():
-        return plan(load(file))[0].source.identity
+        return plan(load(file))[0].identity
 
     before, costs = identity(), tmp_path / "costs.csv"
     assert identity() == before
