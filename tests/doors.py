@@ -65,19 +65,15 @@ def _arrays(good):
     one[-1] = np.nan
     numbers = (np.inf, 1e300, -1e160, 1e-300, 0.0)
     kinds = (str, object, complex, np.float32, np.longdouble, good.dtype.newbyteorder())
+    own = (np.float16, np.int8, bool)
     return [
-        one.reshape(shape),
+        *(one.reshape(shape), -good - 1.0, np.full(shape, None), good[None], good.tolist()),
         *(np.full(shape, number) for number in numbers),
-        -good - 1.0,
         *(good.astype(kind) for kind in kinds),
-        np.full(shape, None),
-        *(np.ones(shape, dtype=kind) for kind in (np.float16, np.int8, bool)),
+        *(np.ones(shape, dtype=kind) for kind in own),
+        *(np.append(good.reshape(-1), 1.0), np.asfortranarray(good)),
         np.ma.masked_array(good, np.ones(shape, dtype=bool)),
-        good[None],
-        np.append(good.reshape(-1), 1.0),
-        np.asfortranarray(good),
         np.repeat(good, 2, axis=-1)[..., ::2] if good.ndim else good,
-        good.tolist(),
     ]
 
 

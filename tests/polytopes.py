@@ -367,14 +367,10 @@ def edges_of(K):
 def singles_of(K):
     """Each commodity's unit flows on the links it uses."""
     ends, parts = zip(K.sources, K.targets, strict=True), np.split(K.links, K.starts[1:-1])
-    return [
-        sets.FlowPolytope.from_edges(
-            [(K.nodes[K.tails[e]], K.nodes[K.heads[e]]) for e in part],
-            source=K.nodes[source],
-            target=K.nodes[target],
-        )
-        for part, (source, target) in zip(parts, ends, strict=True)
-    ]
+    own = [[(K.nodes[K.tails[e]], K.nodes[K.heads[e]]) for e in part] for part in parts]
+    ends = ((K.nodes[source], K.nodes[target]) for source, target in ends)
+    made = sets.FlowPolytope.from_edges
+    return [made(edges, source=s, target=t) for edges, (s, t) in zip(own, ends, strict=True)]
 
 
 def matrix_of(net):

@@ -75,22 +75,11 @@ def naive(K, losses, limits, room=0.0):
     which = -np.eye(rounds)[pieces.rounds]
     ones, free = np.append(np.ones(m), np.zeros(rounds))[None], [(None, None)] * rounds
     A = np.hstack([A, np.zeros((len(b), rounds))])
-    breach = linprog(
-        np.append(np.zeros(m + rounds), 1.0),
-        np.hstack([A, -np.ones((len(b), 1))]),
-        b,
-        np.append(ones, [[0.0]], axis=1),
-        [1.0],
-        [(0, None)] * m + free + [(0, None)],
-    ).fun
-    best = linprog(
-        np.append(np.zeros(m), np.ones(rounds)),
-        np.vstack([A, np.hstack([D, which])]),
-        np.append(b + breach + 1e-9, pieces.b),
-        ones,
-        [1.0],
-        [(0, None)] * m + free,
-    ).fun
+    costs, soft = np.append(np.zeros(m + rounds), 1.0), np.hstack([A, -np.ones((len(b), 1))])
+    bounds, sums = [(0, None)] * m + free, np.append(ones, [[0.0]], axis=1)
+    breach = linprog(costs, soft, b, sums, [1.0], [*bounds, (0, None)]).fun
+    rows, sides = np.vstack([A, np.hstack([D, which])]), np.append(b + breach + 1e-9, pieces.b)
+    best = linprog(np.append(np.zeros(m), np.ones(rounds)), rows, sides, ones, [1.0], bounds).fun
     return breach, best
 
 

@@ -175,27 +175,17 @@ def test_predict_holds_the_weights_as_skfolio_does():
 
 def test_pipelines_folds_and_searches_of_skfolio_take_it():
     X, folds = frame(60), skfolio_folds.WalkForward(train_size=20, test_size=20)
-    pipeline = (
-        Later("sklearn.pipeline")
-        .make_pipeline(
-            Later("skfolio.pre_selection").SelectKExtremes(k=2),
-            tw.OnlineAllocator(
-                max_loss=0.002,
-                groups={"tech": "risky", "cash": "safe"},
-                group_limits={"risky": 0.7},
-            ),
-        )
-        .set_output(transform="pandas")
-    )
+    limited = {"groups": {"tech": "risky", "cash": "safe"}, "group_limits": {"risky": 0.7}}
+    allocator = tw.OnlineAllocator(max_loss=0.002, **limited)
+    chosen = Later("skfolio.pre_selection").SelectKExtremes(k=2)
+    pipeline = Later("sklearn.pipeline").make_pipeline(chosen, allocator)
+    pipeline = pipeline.set_output(transform="pandas")
     walked = skfolio_folds.cross_val_predict(pipeline, X, cv=folds)
     assert len(walked) == 2
     assert all(len(portfolio.assets) == 2 for portfolio in walked)
-    search = sklearn_folds.GridSearchCV(
-        pipeline,
-        {"onlineallocator__caution": [0.1, 1000.0]},
-        scoring=Later("skfolio.metrics").make_scorer(skfolio.RatioMeasure.SORTINO_RATIO),
-        cv=folds,
-    ).fit(X)
+    knob = {"onlineallocator__caution": [0.1, 1000.0]}
+    scored = Later("skfolio.metrics").make_scorer(skfolio.RatioMeasure.SORTINO_RATIO)
+    search = sklearn_folds.GridSearchCV(pipeline, knob, scoring=scored, cv=folds).fit(X)
     scores = search.cv_results_["mean_test_score"]
     assert np.isfinite(scores).all()
     assert scores[0] != scores[1]

@@ -103,13 +103,9 @@ def informed_stream(seed=0):
     C, A = arrays(seed)
     good, bad = np.random.default_rng(seed).dirichlet(np.ones(4), (2, T))
     bad[::3, 1] = np.nan
-    return tw.Stream(
-        Linear(C),
-        Affine(A, A @ K.center + 0.1),
-        time=[f"2026-03-01T{t:02d}:00" for t in range(T)],
-        context=np.arange(T) % 5,
-        advice={"good": good, "bad": bad},
-    )
+    known = {"context": np.arange(T) % 5, "advice": {"good": good, "bad": bad}}
+    known["time"] = [f"2026-03-01T{t:02d}:00" for t in range(T)]
+    return tw.Stream(Linear(C), Affine(A, A @ K.center + 0.1), **known)
 
 
 def test_a_stream_says_what_is_known_before_each_round():

@@ -62,15 +62,9 @@ def test_the_installation_here_is_healthy_in_80_columns(capsys, here):
 def test_without_any_library_it_names_what_is_missing(tmp_path):
     """-S: Python without any package."""
     code = "import sys; from tidewolf.cli import main; sys.exit(main(['doctor']))"
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(tw.__file__).parents[1])},
-    )
+    home = {**os.environ, "PYTHONPATH": str(Path(tw.__file__).parents[1])}
+    given = {"capture_output": True, "text": True, "timeout": 120, "cwd": tmp_path, "env": home}
+    done = subprocess.run([sys.executable, "-S", "-c", code], **given, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert "No module named 'numpy'" in " ".join(done.stdout.split())
 

@@ -454,14 +454,9 @@ def described(thing):
     kind = next(k for k in (*sets.every(), *functions.every()) if isinstance(thing, k))
     given = GRAPHS[kind](thing) if kind in GRAPHS else thing.fields()
     names = {setting.name: key for key, setting in kind_keys(kind).items()}
-    return Choice.of(
-        kind.__name__,
-        {
-            names.get(name, name): plain(value)
-            for name, value in given.items()
-            if value is not None and names.get(name, name) in kind_keys(kind)
-        },
-    )
+    own = {names.get(name, name): value for name, value in given.items() if value is not None}
+    keys = kind_keys(kind)
+    return Choice.of(kind.__name__, {key: plain(own[key]) for key in own if key in keys})
 
 
 def plain(value):

@@ -357,11 +357,8 @@ def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
     adviser = tw.experts.Resolve("3h", headroom=0)
     learner = tw.baselines.Resolve(tw.sets.Simplex(2), data="3h")
     rooms = np.linspace(0.2, 0.9, 12)
-    stream = tw.Stream(
-        tw.functions.Linear([[0.0, 1.0]] * 12),
-        tw.functions.Capacity(np.stack([rooms, np.ones(12)], axis=1)),
-        time=3600.0 * np.arange(12),
-        arrives=np.arange(12) + 2,
-    )
+    limits = tw.functions.Capacity(np.stack([rooms, np.ones(12)], axis=1))
+    when = {"time": 3600.0 * np.arange(12), "arrives": np.arange(12) + 2}
+    stream = tw.Stream(tw.functions.Linear([[0.0, 1.0]] * 12), limits, **when)
     assert [played.x[0] for played in tw.play(learner, stream)][6:] == pytest.approx(rooms[3:9])
     assert adviser.waits

@@ -314,28 +314,18 @@ def test_a_feed_is_played_bit_for_bit_as_the_stream_of_its_rounds(kind):
 
 def test_what_is_known_before_a_round_comes_along():
     K, rounds = Simplex(4), 12
-    stream = tw.Stream(
-        STREAM.losses[:rounds],
-        STREAM.constraints[:rounds],
-        seen=np.arange(rounds) % 4 != 2,
-        time=3600.0 * np.arange(rounds),
-        advice={"mine": np.tile([0.25] * 4, (rounds, 1))},
-        unavailable=[[t % 3] if t % 5 == 4 else None for t in range(rounds)],
-        played=np.where(np.arange(rounds)[:, None] == 3, 0.25, np.nan) * np.ones(4),
-    )
+    known = [{"seen": t % 4 != 2, "time": 3600.0 * t} for t in range(rounds)]
+    for t, row in enumerate(known):
+        row["unavailable"] = [t % 3] if t % 5 == 4 else None
+        row["played"] = [0.25] * 4 if t == 3 else None
+    columns = {key: [row[key] for row in known] for key in known[0]}
+    columns["played"] = [row or [np.nan] * 4 for row in columns["played"]]
+    columns["advice"] = {"mine": np.full((rounds, 4), 0.25)}
+    stream = tw.Stream(STREAM.losses[:rounds], STREAM.constraints[:rounds], **columns)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("1d"), "mine"])
-    named = [
-        {
-            "costs": stream.losses.C[t],
-            "capacities": stream.constraints.c[t],
-            "seen": bool(t % 4 != 2),
-            "time": 3600.0 * t,
-            "advice": {"mine": [0.25] * 4},
-            "unavailable": [t % 3] if t % 5 == 4 else None,
-            "played": [0.25] * 4 if t == 3 else None,
-        }
-        for t in range(rounds)
-    ]
+    rounds_of = zip(stream.losses.C, stream.constraints.c, known, strict=True)
+    advice = {"mine": [0.25] * 4}
+    named = [{"costs": c, "capacities": d, "advice": advice, **row} for c, d, row in rounds_of]
     require_same(tw.play(learner, iter(named)), tw.play(learner, stream))
     cut = (stream[t : t + 1] for t in range(rounds))
     require_same(tw.play(learner, cut), tw.play(learner, stream))

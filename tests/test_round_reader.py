@@ -52,15 +52,13 @@ def test_files_in_python_are_those_of_the_command(folder, ends, paths, demands):
     experiment = read(folder, f'paths = "{paths}"\n[stream]\n{stream}', ends)
     problem, reader = experiment.problem(0), RoundReader(experiment)
     assert (reader.K, reader.names) == (problem.K, problem.labels)
-    found = tw.networks.from_files(
-        folder / "links.csv",
-        **({"source": "SEA", "target": "NYC", "demand": 4.0} if ends is ONE else {}),
-        commodities=None if ends is ONE else folder / "demands.csv",
-        paths=paths,
-        costs=folder / "costs.csv",
-        capacities=folder / "capacities.csv",
-        demands=None if moving is None else folder / moving,
-    )
+    files = {name: folder / f"{name}.csv" for name in ("costs", "capacities")}
+    if ends is ONE:
+        files |= {"source": "SEA", "target": "NYC", "demand": 4.0}
+    else:
+        files["commodities"] = folder / "demands.csv"
+    files["demands"] = None if moving is None else folder / moving
+    found = tw.networks.from_files(folder / "links.csv", paths=paths, **files)
     assert found.network == problem.network
     assert found.stream == problem.stream
     assert found.notes == problem.notes

@@ -240,12 +240,9 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     K, T, rng = tw.sets.Simplex(3), 30, np.random.default_rng(5)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("6h", cells=3), "a", tw.experts.Resolve()])
-    stream = tw.Stream(
-        tw.functions.Linear(rng.standard_normal((T, 3))),
-        Capacity(rng.uniform(0.3, 0.9, (T, 3))),
-        time=3600.0 * np.arange(T),
-        advice={"a": rng.dirichlet(np.ones(3), T)},
-    )
+    costs, room = Linear(rng.standard_normal((T, 3))), Capacity(rng.uniform(0.3, 0.9, (T, 3)))
+    advice = {"a": rng.dirichlet(np.ones(3), T)}
+    stream = tw.Stream(costs, room, time=3600.0 * np.arange(T), advice=advice)
     session = tw.Session(learner)
     for t, played in enumerate(tw.play(learner, stream)):
         known = stream.info(t)

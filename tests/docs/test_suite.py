@@ -33,13 +33,9 @@ def suite(folder, *names, ci="true", options=(), table=None):
         body = f"import pytest\n\n\ndef test_it():\n    {TESTS[name]}\n"
         (folder / f"test_{name}.py").write_text(body)
     told = folder / "skipped.txt"
-    environment = {
-        **os.environ,
-        "CI": ci,
-        "TIDEWOLF_SKIPPED": str(told),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
-    }
+    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "CI": ci, "TIDEWOLF_SKIPPED": str(told), "PYTHONPATH": paths}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     done = ran([*command, f"--rootdir={folder}", *options, str(folder)], environment, folder)
     return done, told.read_text()
