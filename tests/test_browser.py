@@ -35,8 +35,8 @@ def files(runs, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("pages")
     about = {"name": "routing", "about": "A flow.", "seed": 3, "date": DATE}
-    labels = tw.problems.routing(rounds=1).labels
-    report.write(folder / "routing.html", runs, **about, entries=labels, experiment="rounds = 150")
+    about["problem"] = tw.problems.routing(rounds=1)
+    report.write(folder / "routing.html", runs, **about, experiment="rounds = 150")
     names = [HOSTILE, *(f"Node {i}" for i in range(1, 12))]
     ring = [(names[i], names[(i + 1) % 12]) for i in range(12)]
     links = [*ring, *((head, tail) for tail, head in ring)]
@@ -46,8 +46,9 @@ def files(runs, tmp_path_factory):
     hours = np.datetime64("2026-03-01T00:00") + np.arange(60) * np.timedelta64(1, "h")
     stream = tw.Stream(net.losses(costs), net.limits(room), time=hours)
     dated = [tw.run(tw.LyapunovDescent(net.K), stream)]
-    about |= {"name": HOSTILE, "about": HOSTILE, "decisions": ["decisions.csv"]}
-    report.write(folder / "backbone.html", dated, **about, entries=net.names, network=net)
+    problem = tw.problems.Problem("net", net.K, stream, "A net.", labels=net.names, network=net)
+    about |= {"name": HOSTILE, "about": HOSTILE, "decisions": ["decisions.csv"], "problem": problem}
+    report.write(folder / "backbone.html", dated, **about)
     learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
     problem = {"routing": tw.problems.routing(rounds=40)}
     compared = tw.compare(learners, problem, cautions=[1.0, 10.0])
@@ -124,10 +125,10 @@ def test_the_numbers_are_at_the_pointer(visit, files, runs):
     assert float(entry.split()[-1]) == pytest.approx(kept.means[part, 0], abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [("comparison", "What the knob costs and buys"), ("routing", "The network under Ensemble")],
-)
+DOTS = {"comparison": "What the knob costs and buys", "routing": "The network under Ensemble"}
+
+
+@pytest.mark.parametrize(("name", "title"), DOTS.items())
 def test_a_pointer_near_a_dot_is_told_what_it_is(visit, files, name, title):
     page = visit(files[name])
     plot = figure(page, title).locator(".plot")

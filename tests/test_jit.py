@@ -359,7 +359,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
     ],
     ids=["no place", "full disk"],
 )
-def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
+def test_code_that_cannot_be_kept_is_compiled_and_said_once(
     owner, writes, error, kept, monkeypatch
 ):
     def refused(*_, **__):

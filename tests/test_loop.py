@@ -26,6 +26,7 @@ class Step(NamedTuple):
     t: int = 0
     calls: int = 0
     distance: float = 0.0
+    advised: Any = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,11 +94,8 @@ def test_play_is_lazy_and_resumes_from_a_state():
 def test_first_order_feedback_is_the_sums_over_the_rounds():
     learner = Listener(Simplex(4))
     x, C = learner.K.center, STREAM.losses.C
-    for constraints in (
-        STREAM.constraints,
-        Affine(RNG.standard_normal((23, 4)), np.zeros(23)),
-        Affine(0.0 * C, np.ones(23)),
-    ):
+    rows = Affine(RNG.standard_normal((23, 4)), np.zeros(23))
+    for constraints in (STREAM.constraints, rows, Affine(0.0 * C, np.ones(23))):
         list(tw.play(learner, tw.Stream(STREAM.losses, constraints)))
         assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
         for i, seen in enumerate(learner.heard):
@@ -159,23 +157,11 @@ def test_what_cannot_be_played_is_refused(monkeypatch):
 # --- what is known before a round -----------------------------------------------------------------
 
 
-class Spied(NamedTuple):
-    t: int = 0
-    calls: int = 0
-    distance: float = 0.0
-    advised: Any = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Obedient(Listener):
     """Plays what it is advised, a round at a time, and writes down what happens in which order."""
 
-    state_type: ClassVar = Spied
     left: ClassVar[int] = 1
-
-    def start(self):
-        self.heard.clear()
-        return Spied()
 
     def with_info(self, state, known):
         self.heard.append(("known", state.t, known.time))
@@ -187,7 +173,7 @@ class Obedient(Listener):
 
     def update(self, state, seen):
         self.heard.append(("update", state.t))
-        return Spied(state.t + 1)
+        return Step(state.t + 1)
 
 
 class Watched(Linear):
@@ -202,9 +188,8 @@ def spied(mask=None):
     rng = np.random.default_rng(3)
     points = rng.dirichlet(np.ones(4), 9)
     losses, limits = Watched(rng.standard_normal((9, 4))), Capacity(np.ones((9, 4)))
-    return points, tw.Stream(
-        losses, limits, mask, time=np.arange(9.0) + 100.0, advice={"oracle": points}
-    )
+    known = {"time": np.arange(9.0) + 100.0, "advice": {"oracle": points}}
+    return points, tw.Stream(losses, limits, mask, **known)
 
 
 def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
@@ -387,14 +372,10 @@ def test_an_endless_feed_is_played_in_flat_memory():
 
 
 def test_blocks_and_bandits_get_one_round_at_a_time():
-    for learner in (
-        LyapunovDescent(Simplex(4), block=5),
-        tw.BanditPrimalDual(Simplex(4), horizon=23),
-        Listener(Simplex(4)),
-    ):
+    K, block = Simplex(4), LyapunovDescent(Simplex(4), block=5)
+    for learner in (block, tw.BanditPrimalDual(K, horizon=23), Listener(K)):
         played = list(tw.play(learner, (STREAM[t : t + 1] for t in range(23))))
         assert [len(one.losses) for one in played] == [1] * 23
-    block = LyapunovDescent(Simplex(4), block=5)
     ours, theirs = list(tw.play(block, zip(STREAM.losses.C, STREAM.constraints.c, strict=True))), []
     for one in tw.play(block, STREAM):
         theirs += [one.x] * len(one.losses)

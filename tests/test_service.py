@@ -201,7 +201,7 @@ def test_it_does_not_start_where_it_must_not(served, tmp_path):
     assert "0 to 65535" in said(*data, "--port", "65536")
     assert "no.such.host" in said(*data, "--host", "no.such.host.invalid", "--insecure")
     assert "--max-body" in said(*data, "--max-body", "0")
-    assert "at least 0" in said(*data, "--commit-within", "-1")
+    assert "--commit-within" in said(*data, "--commit-within", "-1")
     assert "cannot be read" in said(*data, "--token-file", str(tmp_path / "none"))
     assert "above 0" in said(*data, "--rate", "0")
     assert str(served.folder) in said("--data", str(served.folder), "--port", "0")

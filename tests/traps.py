@@ -7,13 +7,14 @@ import json
 import os
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from tidewolf.core.errors import InvalidInput
-from tidewolf.experiments import Experiment, jobs
+from tidewolf.experiments import Experiment
 
-ROUTING = jobs.Recipe.of(Experiment.builtin("routing"))
+ROUTING = replace(Experiment.builtin("routing"), rounds=10)
 
 
 class Trap(NamedTuple):
@@ -27,12 +28,12 @@ class Trap(NamedTuple):
     def identity(self):
         return f"trap {self.name}"
 
-    def problem(self, rounds, seed):
+    def problem(self, seed):
         if not self.once or not Path(self.once).exists():
             if self.once:
                 Path(self.once).touch()
             getattr(self, f"_{self.what}")()
-        return ROUTING.problem(rounds, seed)
+        return ROUTING.problem(seed)
 
     def learner(self, entrant, problem, seed):
         return ROUTING.learner(entrant, problem, seed)

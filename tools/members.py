@@ -77,7 +77,9 @@ def shown(kind: type) -> list[str]:
 def directive(kind: type, name: str) -> str:
     """The directive of Sphinx that shows a member."""
     member = inspect.getattr_static(kind, name)
-    return "autoproperty" if isinstance(member, property | cached_property) else "automethod"
+    if isinstance(member, property | cached_property):
+        return "autoproperty"
+    return "automethod" if isinstance(member, _KINDS) or callable(member) else "autoattribute"
 
 
 def says_something(kind: type, name: str) -> bool:

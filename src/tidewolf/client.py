@@ -289,10 +289,8 @@ class Client:
         budgets: Any = None,
         spend: Mapping[str, Any] | None = None,
     ) -> None:
-        """Send the feedback on a decision, as `Session.observe` does. When it returns, the service
-        has stored it.
-
-        Numbers may be arrays, lists in the order of entries, or given by name.
+        """Send the feedback on a decision, as `Session.observe` does: numbers as arrays, as lists
+        in the order of entries, or by name. When it returns, the service has stored it.
 
         Parameters
         ----------
@@ -301,44 +299,22 @@ class Client:
         round : int, optional
             The number of the round, from 0. None: that of the last decision this client received,
             or the current one.
-        played : array or mapping, optional
-            The point that was played if it was not the decision.
-        costs : array or mapping, optional
-            A linear loss: the cost per unit of each entry.
-        capacities : array or mapping, optional
-            An upper limit on each entry.
-        loss : Linear, optional
-            The loss, of one round.
-        constraint : Capacity, optional
-            The constraint, of one round.
-        loss_gradient : array or mapping, optional
-            The gradient of the loss at the point played.
-        constraint_value : float or array, optional
-            The value of the constraint there; one per constraint with `per_constraint`.
-        constraint_gradient : array or mapping, optional
-            The gradient of the constraint there.
-        loss_value : float, optional
-            The value of the loss there.
+        played, costs, capacities, weights, budgets, spend : array, mapping or float, optional
+            As of `Session.observe`; several rows of weights are a list.
+        loss, constraint : Linear and Capacity, optional
+            The functions, of one round.
+        loss_gradient, constraint_value, constraint_gradient, loss_value : array or float, optional
+            Gradients and values at the point played, as of `Session.observe`.
         demands : array or mapping, optional
             The demand of each commodity of a network.
-        weights : array or mapping, optional
-            How much of the budget a unit of each entry uses; several rows as a list.
-        budgets : float or array, optional
-            The budget, one for each row.
-        spend : mapping, optional
-            For each `Budget` of the session by name, what a unit of each entry spends.
 
         Raises
         ------
-        InvalidInput
-            If the feedback is not valid; nothing was learned, and the round can be observed again.
+        InvalidInput, NotSupported
+            If the feedback is not valid, or cannot be sent; nothing was learned then.
         OtherContent
             If the round was observed before with other numbers; those are kept.
-        NotSupported
-            If the function cannot be sent as JSON.
-        CheckpointError
-            If the service could not store it.
-        UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
+        CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
         given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}

@@ -630,18 +630,8 @@ class LiveRunner:
         return answer | {"cost": row.cost, "violation": row.violation}
 
     def take(self, line: Line) -> str:
-        """Take a row, or information about the next round.
-
-        Parameters
-        ----------
-        line : Line
-            Its content.
-
-        Returns
-        -------
-        str
-            The decision that follows, as `answer` has it; for a row that was taken before, the
-            answer that was given then.
+        """Take a row, or information about the next round. Returns the decision that follows, as
+        `answer` has it; for a row that was taken before, the answer that was given then.
 
         Raises
         ------

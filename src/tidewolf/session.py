@@ -99,6 +99,17 @@ class Session(Generic[S]):
     >>> session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
     >>> session.play().round(3), session.rounds
     (array([0.083, 0.833, 0.083]), 1)
+
+    A durable one:
+
+    >>> import tempfile
+    >>> learner, folder = tw.LyapunovDescent(tw.sets.Simplex(3)), tempfile.TemporaryDirectory()
+    >>> with folder:
+    ...     with tw.Session.open(f"{folder.name}/routing.db", learner) as session:
+    ...         session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
+    ...     with tw.Session.open(f"{folder.name}/routing.db", learner) as session:
+    ...         session.rounds, session.play().round(3)
+    (1, array([0.083, 0.833, 0.083]))
     """
 
     def __init__(
@@ -151,10 +162,9 @@ class Session(Generic[S]):
         """Open the durable session at `path`, a new one if there is no file. Killed at any
         instruction, it resumes, bit for bit on the same machine and versions.
 
-        When `observe` returns, the observation is in the file; it survives the process and, if
-        the disk honours fsync, a power cut. One session writes at a time. If the file was deleted,
-        the next observation is refused. A file written under other versions of Python or of the
-        numerical libraries gives a warning.
+        When `observe` returns, the observation survives the process and, if the disk honours fsync,
+        a power cut. One session writes at a time. If the file was deleted, the next observation is
+        refused. A file written under other versions of Python or of libraries gives a warning.
 
         Parameters
         ----------
@@ -185,33 +195,16 @@ class Session(Generic[S]):
 
         Raises
         ------
-        InUse
-            While another session writes to the file.
-        OtherSettings
-            If the file was written by a learner with other settings.
+        InUse, OtherSettings
+            While another session writes to the file, or if another learner wrote it.
         BrokenFile, NewerFormat, OlderFormat
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> learner = tw.LyapunovDescent(tw.sets.Simplex(3))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with tw.Session.open(f"{folder}/routing.db", learner) as session:
-        ...         session.observe(loss_gradient=[1.0, 0.0, 0.5], constraint_value=-0.1)
-        ...     with tw.Session.open(f"{folder}/routing.db", learner) as session:
-        ...         session.rounds, session.play().round(3)
-        (1, array([0.083, 0.833, 0.083]))
         """
         from tidewolf.storage import Journal, backend
 
-        session = cls(learner, expire_after=expire_after)
-        session._keeper = session._journal = Journal(
-            backend(path, name, read_only=read_only),
-            learner,
-            snapshot_every=snapshot_every,
-            keep_history=keep_history,
-        )
+        session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
+        journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
+        session._keeper = session._journal = journal
         session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
 

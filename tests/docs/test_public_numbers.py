@@ -180,9 +180,8 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
         assert suite.report(["shares", "--from", "mine", "--methods", "even"]) == 0
         kept = json.loads((tmp_path / "out/bench/results/own.json").read_text())
         assert kept[-1]["numbers"]["loss"] == [2.0]
-        (tmp_path / "mine" / "method.py").write_text(
-            (tmp_path / "mine" / "method.py").read_text().replace("+ self.step *", "+ 1.5 *")
-        )
+        mine = tmp_path / "mine" / "method.py"
+        mine.write_text(mine.read_text().replace("+ self.step *", "+ 1.5 *"))
         assert suite.add(["mine"]) == 1
         assert "left the set" in capsys.readouterr().out
     finally:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from typer.main import get_command
@@ -27,12 +27,15 @@ from tidewolf.core.arguments import did_you_mean
 from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
 
 if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Entry
+    from tidewolf.evaluation.comparison import Comparison
     from tidewolf.evaluation.recording import RunProgress
     from tidewolf.experiments import Experiment, RunFolder
+    from tidewolf.experiments.compare import Match
     from tidewolf.experiments.jobs import Job
 
 N = TypeVar("N", int, float)
+# Whether as JSON, not at all, with notes on each learner.
+Shown: TypeAlias = tuple[bool, bool, bool]
 # click's own, or that of the click inside typer: it depends on typer's version
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -128,16 +131,22 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.experiment import to_toml
-    from tidewolf.experiments.folder import RunFolder, free, preview, require_no_run
-    from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.jobs import compiling_beside, locked
+    from tidewolf.experiments.folder import free, require_no_run
 
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
     requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
+    _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
+
+
+def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: Shown) -> None:
+    from tidewolf.experiments.experiment import to_toml
+    from tidewolf.experiments.folder import RunFolder, preview
+    from tidewolf.experiments.incumbent import read_incumbent
+    from tidewolf.experiments.jobs import compiling_beside, locked
+
     with compiling_beside(requested):
         problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
         requested = requested.taken(problem)
@@ -149,9 +158,9 @@ def run_command(
         beside = None if file is None else read_incumbent(file, problem, requested.files)
         if dry_run:
             found = preview(requested, resolved, problem, folder, beside)
-            if as_json:
+            if how[0]:
                 screen.print_json(found)
-            elif not quiet:
+            elif not how[1]:
                 screen.show_preview(found)
             return
         folder.mkdir(parents=True, exist_ok=True)
@@ -160,7 +169,7 @@ def run_command(
             if unnamed and requested.document is not None:
                 mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
                 notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
-            _play(created, problem, as_json, quiet, verbose, notes)
+            _play(created, problem, how, notes)
 
 
 def resume(
@@ -183,7 +192,7 @@ def resume(
 
     folder = RunFolder.open(directory)
     with folder.locked():
-        _play(folder, None, as_json, quiet, verbose)
+        _play(folder, None, (as_json, quiet, verbose))
 
 
 def report(
@@ -211,9 +220,8 @@ def report(
             if not quiet:
                 typer.echo(f"report: {folder.page(seed)}")
         for each in folder.play() if figures else ():
-            to, problem = folder.figures(each.seed), each.problem
-            where = {"network": problem.network, "node_places": problem.node_places}
-            write_figures(to, each.runs, entries=problem.labels, **where)
+            to = folder.figures(each.seed)
+            write_figures(to, each.runs, each.problem)
             if not quiet:
                 typer.echo(f"figures: {to}")
 
@@ -334,17 +342,10 @@ def is_file(name: str) -> bool:
     return name.endswith(".toml") or (name not in every() and Path(name).is_file())
 
 
-def _play(
-    folder: RunFolder,
-    first: Any,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
-    more: Sequence[str] = (),
-) -> None:
+def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -> None:
     from tidewolf import report as report_pages
 
-    experiment = folder.experiment
+    experiment, (as_json, quiet, verbose) = folder.experiment, how
     jobs = len(experiment.seeds) * len(experiment.entrants())
     try:
         with screen.progress(not quiet) as bar, screen.stoppable() as stop:
@@ -364,31 +365,22 @@ def _play(
                 about=experiment.title or each.problem.title,
                 seed=each.seed,
                 date=datetime.now(UTC),
-                entries=each.problem.labels,
+                problem=each.problem,
                 experiment=experiment.toml(),
                 left_out=dict(experiment.left_out),
-                network=each.problem.network,
-                node_places=each.problem.node_places,
                 notes=each.notes,
             )
         folder.write_summary(found)
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
-    left_out = dict(experiment.left_out)
     if as_json:
-        screen.print_json({**folder.records(found), "left_out": left_out})
+        screen.print_json({**folder.records(found), "left_out": dict(experiment.left_out)})
         return
     for each in () if quiet else found:
-        is_first = each is found[0]
-        screen.show_results(
-            each.shown,
-            f"{experiment.name}: {len(each.problem):,} rounds, seed {each.seed}",
-            folder.page(each.seed),
-            left_out,
-            decisions=folder.decisions_file if is_first else None,
-            notes=(*more, *each.notes, *notes) if is_first else (),
-            verbose=verbose,
-        )
+        said = [*more, *each.notes, *notes] if each is found[0] else []
+        if each is found[0] and folder.decisions_file is not None:
+            said.append(f"decisions: {folder.decisions_file}")
+        screen.show_results(each, experiment, [*said, f"report: {folder.page(each.seed)}"], verbose)
 
 
 # --- many runs ------------------------------------------------------------------------------------
@@ -440,41 +432,45 @@ def compare_command(
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
       tidewolf compare --json | jq '.rankings[].saving'
     """
-    from tidewolf.experiments.compare import compare_experiments, plan_comparison
-    from tidewolf.experiments.jobs import engine_for
-    from tidewolf.report import comparison as page
+    from tidewolf.experiments.compare import plan_comparison
 
     requested = [_contest(name, rounds, learner) for name in experiment or ["routing"]]
-    matches = plan_comparison(
-        requested,
-        cautions=parse_numbers(cautions, "--cautions", float),
-        headrooms=parse_numbers(headrooms, "--headrooms", float),
-        budgets=parse_numbers(budgets, "--budgets", float),
-        targets=parse_numbers(targets, "--targets", float),
-        seeds=parse_numbers(seeds, "--seeds", int),
-    )
+    knobs = {"cautions": cautions, "headrooms": headrooms, "budgets": budgets, "targets": targets}
+    values: Any = {key: parse_numbers(text, f"--{key}", float) for key, text in knobs.items()}
+    matches = plan_comparison(requested, **values, seeds=parse_numbers(seeds, "--seeds", int))
     folder = out or (requested[0].folder or Path("out")) / "compare"
-    pictures = page.pictures([each.name for each in requested]).values()
-    with screen.progress(not quiet) as bar:
-
-        def moved(number: int, moment: RunProgress) -> None:
-            bar.moved(_entry_name(matches[number].entry), len(matches), moment)
-
-        compared = compare_experiments(
-            matches,
-            folder,
-            engine=engine_for(1 if jobs is None and dask is None else jobs, dask, moved),
-            force=force,
-            others=["comparison.html", *pictures],
-            progress=bar.ended,
-        )
-    text = page.comparison_page(compared, date=datetime.now(UTC))
-    checkpoint.write(folder / "comparison.html", text.encode())
-    page.write_pictures(folder, compared)
+    compared = _compared(matches, folder, force, quiet, (jobs, dask))
     if as_json:
         screen.print_json(compared.summary())
     elif not quiet:
         screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
+
+
+def _compared(
+    matches: Sequence[Match], folder: Path, force: bool, quiet: bool, engine: Any
+) -> Comparison:
+    from tidewolf.evaluation.comparison import KNOBS
+    from tidewolf.experiments.compare import compare_experiments
+    from tidewolf.experiments.jobs import engine_for
+    from tidewolf.report import comparison as page
+
+    with screen.progress(not quiet) as bar:
+
+        def moved(number: int, moment: RunProgress) -> None:
+            entry = matches[number].entry
+            found = {knob: getattr(entry, knob) for knob in KNOBS}
+            at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
+            bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
+
+        jobs, dask = engine
+        played = engine_for(1 if jobs is None and dask is None else jobs, dask, moved)
+        others = ["comparison.html", *page.pictures([at.entry.stream for at in matches]).values()]
+        how: Any = {"engine": played, "force": force, "others": others, "progress": bar.ended}
+        compared = compare_experiments(matches, folder, **how)
+    text = page.comparison_page(compared, date=datetime.now(UTC))
+    checkpoint.write(folder / "comparison.html", text.encode())
+    page.write_pictures(folder, compared)
+    return compared
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
@@ -488,12 +484,6 @@ def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> E
         return replace(found, as_run=())
     names = (*BUILTIN_LEARNERS[:1], "LyapunovDescent", "LyapunovFrankWolfe", *BUILTIN_LEARNERS[1:])
     return replace(found, learners=tuple(map(Choice, names)))
-
-
-def _entry_name(entry: Entry) -> str:
-    knobs = ("caution", "headroom", "target_violation")
-    at = [f"{knob} {value:g}" for knob in knobs if (value := getattr(entry, knob)) is not None]
-    return ", ".join([entry.stream, entry.learner, *at])
 
 
 def sweep_command(

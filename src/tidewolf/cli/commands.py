@@ -18,7 +18,6 @@ restored begins a new epoch, so that its clients notice, and resumes from there.
 from __future__ import annotations
 
 import json
-import math
 import os
 import signal
 import sys
@@ -399,11 +398,11 @@ def serve_command(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token_file: Annotated[Path | None, opt("FILE", "Tokens that give access, one a line.")] = None,
     insecure: Annotated[bool, flag("Give every machine access, no token.", "--insecure")] = False,
-    commit_within: Annotated[float, opt("SECONDS", "How long commits wait for others.")] = 0.01,
+    commit_within: Annotated[float, opt("SECONDS", "How long commits wait.", min=0.0)] = 0.01,
     takeover_after: Annotated[float, opt("SECONDS", "When others take over, if it hangs.")] = 10.0,
-    max_sessions: Annotated[int, opt("N", "Sessions, at most.")] = 10_000,
-    max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.")] = 4 << 20,
-    body_seconds: Annotated[float, opt("SECONDS", "How long a body may take to arrive.")] = 10.0,
+    max_sessions: Annotated[int, opt("N", "Sessions, at most.", min=1)] = 10_000,
+    max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.", min=1)] = 4 << 20,
+    body_seconds: Annotated[float, opt("SECONDS", "How long a body may take.", min=1)] = 10.0,
     max_waiting: Annotated[int, opt("N", "Requests under way, at most.")] = 256,
     rate: Annotated[float | None, opt("N", "Requests per second and token.")] = None,
     observation_rate: Annotated[float | None, opt("N", "Observations a second and token.")] = None,
@@ -428,17 +427,9 @@ def serve_command(
       tidewolf serve --database postgresql://tidewolf@db/tidewolf --port 0
     """
     given = {key: at for key, at in locals().items() if key not in ("data", "database")}
-    where = _where(data, database)
-    if not 0.0 <= commit_within < 60.0:
-        raise InvalidInput(f"--commit-within is at least 0 and below 60, not {commit_within:g}.")
-    least = {"--max-sessions": max_sessions, "--max-body": max_body, "--body-seconds": body_seconds}
-    for option, number in least.items():
-        if not 1 <= number < math.inf:
-            raise InvalidInput(f"{option} is a number of at least 1, not {number:g}.")
-
     from tidewolf.service.server import serve
 
-    serve(where, **given)
+    serve(_where(data, database), **given)
 
 
 def backup_command(
@@ -461,12 +452,8 @@ def backup_command(
     from tidewolf.storage.copies import backup
 
     where = _where(data, database)
-    if isinstance(where, Path) and not where.is_dir():
-        raise InvalidInput(f"There is no folder {where}: give the --data of `tidewolf serve`.")
     if file.exists() and not force:
         raise InvalidInput(f"{file} exists already: use another name, or --force.")
-    if not file.parent.is_dir():
-        raise InvalidInput(f"There is no folder {file.parent}: make it first.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with screen.checking(True, "copying") as seen:
@@ -496,11 +483,8 @@ def restore_command(
     """
     from tidewolf.storage.copies import restore
 
-    where = _where(data, database)
-    if not file.is_file():
-        raise InvalidInput(f"There is no file {file}: give one that `tidewolf backup` wrote.")
     with screen.checking(True, "restoring") as seen:
-        restored = restore(file, where, session or None, replace, seen)
+        restored = restore(file, _where(data, database), session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
 

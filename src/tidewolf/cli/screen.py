@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from tidewolf.core.settings import Setting
     from tidewolf.evaluation.comparison import Comparison, Point
     from tidewolf.evaluation.recording import RunProgress
-    from tidewolf.evaluation.run import Run
+    from tidewolf.experiments import Experiment
     from tidewolf.experiments.compare import Sweep, SweepLine
+    from tidewolf.experiments.folder import Finished
     from tidewolf.experiments.jobs import Stage
 
 T = TypeVar("T")
@@ -49,8 +50,8 @@ def arg(metavar: str, help: str, **how: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, **how)
 
 
-def opt(metavar: str, help: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=help)
+def opt(metavar: str, help: str, *names: str, **how: Any) -> Any:
+    return typer.Option(*names, metavar=metavar, help=help, **how)
 
 
 def flag(help: str, *names: str) -> Any:
@@ -248,19 +249,13 @@ def show_outcome(example: str, passed: Sequence[str], good: bool, *, named: bool
 
 
 def show_results(
-    runs: Sequence[Run],
-    title: str,
-    page: Path,
-    left_out: Mapping[str, str],
-    *,
-    decisions: Path | None = None,
-    notes: Sequence[str] = (),
-    verbose: bool = False,
+    found: Finished, experiment: Experiment, notes: Sequence[str], verbose: bool
 ) -> None:
-    labels = learner_labels(runs)
+    runs, labels = found.shown, learner_labels(found.shown)
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
         _print()
+    title = f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}"
     _print(title, style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
@@ -273,13 +268,10 @@ def show_results(
     for who, note in learner_notes(runs, labels):
         if verbose or who == "Incumbent":  # what was made of the user's own file
             _print((f"{who}: ", "bold"), note)
-    for who, why in left_out.items():
+    for who, why in experiment.left_out:
         _print((f"{who}: ", "bold"), f"left out. {why}")
     for note in notes:
-        _print(note)
-    if decisions is not None:
-        _print(f"decisions: {decisions}", wraps=False)
-    _print(f"report: {page}", wraps=False)
+        _print(note, wraps=not note.startswith(("decisions: ", "report: ")))
 
 
 def show_preview(found: Mapping[str, Any]) -> None:

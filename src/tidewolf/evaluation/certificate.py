@@ -35,7 +35,7 @@ hold for any member, whatever it does: a bound at or above them is vacuous.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -350,7 +350,7 @@ def certify(run: Run) -> Certificate:
     guards = (
         learner.guards(run.final_state) if isinstance(learner, capabilities.MixesExperts) else ()
     )
-    checks = [membership, *run.audit.checks(allowed), *_calls(run), *_guards(run, guards)]
+    checks = [membership, *run.audit.checks(allowed), *_own_checks(run, guards)]
     bound, guarantee = run.bound, _guarantee(run)
     slopes = capabilities.diagnosed(learner).slopes(run.final_state) or (None, None)
     size, violation = learner.K.diameter * run.rounds, float(run.violations.sum())
@@ -358,33 +358,27 @@ def certify(run: Run) -> Certificate:
     regrets = Total(run.regret, bound.regret, guarantee.regret, trivial[0])
     violations = Total((violation, violation), bound.violation, guarantee.violation, trivial[1])
     if not isinstance(learner, capabilities.Explores):
-        checks += [*_totals(run, regrets, violations), *_limits(run)]
+        checks += _totals(run, regrets, violations)
     reasons = filter(None, (bound.reason, untold_in_words(run), guarantee.reason))
     return Certificate(tuple(checks), regrets, violations, tuple(dict.fromkeys(reasons)), guards)
 
 
-def _calls(run: Run) -> list[CertificateCheck]:
+def _own_checks(run: Run, guards: Sequence[capabilities.Guard]) -> Iterator[CertificateCheck]:
     share = run.learner.fields().get("calls_per_round")
-    if share is None or run.rounds == 0:
-        return []
-    due, more = share * np.arange(1, run.rounds + 1), ""
-    if run.stream.unavailable is not None:  # being feasible comes first
-        due = due + np.cumsum([one is not None for one in run.stream.unavailable])
-        more = ", and one more in a round with entries that are out"
-    over = float((np.cumsum(run.calls) - due).max())
-    law = f"oracle calls stay within {share:g} per round at all times{more}"
-    return [CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))]
-
-
-def _guards(run: Run, guards: Sequence[capabilities.Guard]) -> list[CertificateCheck]:
-    seen = [(g.left - g.right, g.name) for g in guards if g.left is not None]
-    if not seen:
-        return []
-    over, worst = max(seen, key=lambda each: math.inf if math.isnan(each[0]) else each[0])
-    size = max(abs(guard.left or 0.0) + abs(guard.right) for guard in guards)
-    size = float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
-    law = f"the run loses to each member, {worst} first, at most what its guard says"
-    return [CertificateCheck("guards", law, over, over, rounding(run) * size)]
+    if share is not None and run.rounds:
+        due, more = share * np.arange(1, run.rounds + 1), ""
+        if run.stream.unavailable is not None:  # being feasible comes first
+            due = due + np.cumsum([one is not None for one in run.stream.unavailable])
+            more = ", and one more in a round with entries that are out"
+        over = float((np.cumsum(run.calls) - due).max())
+        law = f"oracle calls stay within {share:g} per round at all times{more}"
+        yield CertificateCheck("calls", law, over, over, 1e-6 * max(1.0, share))
+    if seen := [(g.left - g.right, g.name) for g in guards if g.left is not None]:
+        over, worst = max(seen, key=lambda each: math.inf if math.isnan(each[0]) else each[0])
+        size = max(abs(guard.left or 0.0) + abs(guard.right) for guard in guards)
+        size = float(np.abs(run.losses).sum()) + (size if math.isfinite(size) else 0.0)
+        law = f"the run loses to each member, {worst} first, at most what its guard says"
+        yield CertificateCheck("guards", law, over, over, rounding(run) * size)
 
 
 def rounding(run: Run) -> float:
@@ -408,27 +402,13 @@ def _guarantee(run: Run) -> base.Bound:
     return run.learner.guarantee()
 
 
-def _limits(run: Run) -> list[CertificateCheck]:
-    known = [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]
-    if not known:
-        return []
-    over, worst = max(known, key=lambda each: each[0])
-    size = max(one.violation + (one.bound or 0.0) for _, one in known)
-    allowed = feasibility_slack(run, run.rounds) + rounding(run) * size
-    law = f"each limit, {worst.name} first, is broken within its measured bound"
-    return [CertificateCheck("limits", law, over if _feasible(run) else -math.inf, over, allowed)]
-
-
-def _feasible(run: Run) -> bool:
-    return run.comparator is not None and run.comparator.feasible is True
-
-
-def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]:
-    breaches, checks, denied = float(run.violations.sum()), list[CertificateCheck](), violation
-    if _feasible(run) and run.bound.violation is None and run.bound.reason == HOPELESS:
+def _totals(run: Run, regret: Total, violation: Total) -> Iterator[CertificateCheck]:
+    breaches, denied = float(run.violations.sum()), violation
+    feasible = run.comparator is not None and run.comparator.feasible is True
+    if feasible and run.bound.violation is None and run.bound.reason == HOPELESS:
         denied = violation._replace(bound=0.0)  # it denies a point that satisfies every constraint
     ends = regret.measured or (-math.inf, math.inf)
-    least, slack = breaches if _feasible(run) else -math.inf, feasibility_slack(run, run.rounds)
+    least, slack = breaches if feasible else -math.inf, feasibility_slack(run, run.rounds)
     for name, what in (("bound", "measured bound"), ("guarantee", "guarantee")):
         for which, total, between, size, more in (
             ("regret", regret, ends, float(np.abs(run.losses).sum()), 0.0),
@@ -438,14 +418,19 @@ def _totals(run: Run, regret: Total, violation: Total) -> list[CertificateCheck]
             if most is not None:
                 allowed = most + more + rounding(run) * (size + abs(most))
                 law = f"the {which} is within its {what}"
-                checks.append(CertificateCheck(f"{which} {name}", law, *between, allowed))
+                yield CertificateCheck(f"{which} {name}", law, *between, allowed)
     for which, total in (("regret", regret), ("violation", violation)):
         if total.bound is not None and total.guarantee is not None:
             law = f"the measured bound on the {which} is within the guarantee"
             allowed = total.guarantee + _ROUNDING * abs(total.guarantee)
             name = f"{which} bound below guarantee"
-            checks.append(CertificateCheck(name, law, total.bound, total.bound, allowed))
-    return checks
+            yield CertificateCheck(name, law, total.bound, total.bound, allowed)
+    if known := [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]:
+        over, worst = max(known, key=lambda each: each[0])
+        size = max(one.violation + (one.bound or 0.0) for _, one in known)
+        law = f"each limit, {worst.name} first, is broken within its measured bound"
+        ends = over if feasible else -math.inf, over
+        yield CertificateCheck("limits", law, *ends, slack + rounding(run) * size)
 
 
 def feasibility_slack(run: Run, rounds: int) -> float:

@@ -373,12 +373,14 @@ class Comparison(values.Value):
             loss rises by 0.40 %, the violation falls by 35 %."
         """
         points = [point for point in self._chosen(stream, learner) if point.knob]
-        several = len({point.budget for point in points}) > 1
-        return [
-            (f"At {old.budget:g} calls per round: " if several else "") + step_sentence(old, new)
-            for old, new in pairwise(points)
-            if old.budget == new.budget
-        ]
+        several, found = len({point.budget for point in points}) > 1, list[str]()
+        for old, new in pairwise(points):
+            if old.budget == new.budget:
+                at = f"At {old.budget:g} calls per round: " if several else ""
+                usual = [" (the default)" * point.default for point in (old, new)]
+                moved = f"From {old.at}{usual[0]} to {new.value:g}{usual[1]}"
+                found.append(f"{at}{moved}: {_changes(old, new)}.")
+        return found
 
     def choice(self, stream: str, learner: str | None = None) -> list[str]:
         """Which caution to begin with, and which to take if that breaks or costs too much.
@@ -396,7 +398,26 @@ class Comparison(values.Value):
             Up to three sentences; none if no point is the default, or budgets differ.
         """
         points = [point for point in self._chosen(stream, learner) if point.knob == "caution"]
-        return choice_sentences(points) if len({point.budget for point in points}) == 1 else []
+        usual = next((point for point in points if point.default), None)
+        if usual is None or len({point.budget for point in points}) > 1:
+            return []
+        cheaper = [p for p in points if p.loss < usual.loss - _STAYS * abs(usual.loss)]
+        less = [p for p in points if p.violation < (1.0 - _STAYS) * usual.violation]
+        more = [p for p in cheaper if p.violation > (1.0 + _STAYS) * usual.violation]
+        if better := [p for p in cheaper if p in less]:
+            p = min(better, key=lambda p: p.loss)
+            return [f"Take {p.at} in place of the default, {usual.at}: {_changes(usual, p)}."]
+        found = [
+            f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} per round and breaks "
+            f"limits by {usual.violation:.3g}."
+        ]
+        if less:
+            p = max(less, key=lambda p: (p.violation, -p.loss))
+            found.append(f"If that breaks too much, take {p.at}: {_changes(usual, p)}.")
+        if more:
+            p = min(more, key=lambda p: (p.violation, p.loss))
+            found.append(f"If it costs too much, take {p.at}: {_changes(usual, p)}.")
+        return found
 
     def _chosen(self, stream: str, learner: str | None) -> tuple[Point, ...]:
         learner = self.chooser(stream) if learner is None else learner
@@ -666,10 +687,6 @@ def _some(name: str) -> Callable[[Ranking], bool]:
     return lambda ranking: any(getattr(point, name) for point in ranking.points)
 
 
-def _microseconds(ranking: Ranking) -> str:
-    return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
-
-
 def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
     def cell(column: Column[Ranking], ranking: Ranking) -> str:
         return column.cell(ranking) if ranking.points else "refused"
@@ -677,7 +694,6 @@ def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
     return tuple(column._replace(cell=partial(cell, column)) for column in columns)
 
 
-_IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
 RANKING_COLUMNS = _or_refused(
     Column("loss", "loss", _over_points(".5g", "loss"), 3),
     Column("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
@@ -687,8 +703,15 @@ RANKING_COLUMNS = _or_refused(
     Column("gap %", "gap\n%", _gaps),
     Column("shortfall %", "shortfall\n%", _finite("shortfall", "{:+.2f}", "never", times=100.0)),
     Column("less violation", "less\nbroken", _finite("saving", "{:.3g}x", "breaks none")),
-    Column("in equal time", "in equal\ntime", _IN_TIME, 1),
-    Column("microseconds per round", "micro-\nsecs", _microseconds),
+    Column(
+        *("in equal time", "in equal\ntime"),
+        _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower"),
+        1,
+    ),
+    Column(
+        *("microseconds per round", "micro-\nsecs"),
+        lambda ranking: f"{1e6 * statistics.median(p.seconds for p in ranking.points):.0f}",
+    ),
 )
 RANKING_ROUND_COLUMNS = _or_refused(
     Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),
@@ -769,11 +792,6 @@ def undominated(points: Sequence[Point]) -> list[Point]:
     return [p for p in points if not beaten(p)]
 
 
-def step_sentence(before: Point, after: Point) -> str:
-    usual = [" (the default)" * point.default for point in (before, after)]
-    return f"From {before.at}{usual[0]} to {after.value:g}{usual[1]}: {_changes(before, after)}."
-
-
 def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:
     """Which of our points breaks limits as much as one of theirs, and what each costs; nothing
     if none comes near.
@@ -793,32 +811,6 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} "
         f"({point.violation:.3g} against {theirs.violation:.3g} per round), and {costs}."
     ]
-
-
-def choice_sentences(points: Sequence[Point]) -> list[str]:
-    """Which point to begin with, and which to take instead if that breaks, or costs, too much: the
-    points nearest in violation. Nothing if no point is the default.
-    """
-    usual = next((point for point in points if point.default), None)
-    if usual is None:
-        return []
-    cheaper = [p for p in points if p.loss < usual.loss - _STAYS * abs(usual.loss)]
-    less = [p for p in points if p.violation < (1.0 - _STAYS) * usual.violation]
-    more = [p for p in cheaper if p.violation > (1.0 + _STAYS) * usual.violation]
-    if better := [p for p in cheaper if p in less]:
-        p = min(better, key=lambda p: p.loss)
-        return [f"Take {p.at} in place of the default, {usual.at}: {_changes(usual, p)}."]
-    found = [
-        f"Begin with the default, {usual.at}: it costs {usual.loss:.4g} per round and breaks "
-        f"limits by {usual.violation:.3g}."
-    ]
-    if less:
-        p = max(less, key=lambda p: (p.violation, -p.loss))
-        found.append(f"If that breaks too much, take {p.at}: {_changes(usual, p)}.")
-    if more:
-        p = min(more, key=lambda p: (p.violation, p.loss))
-        found.append(f"If it costs too much, take {p.at}: {_changes(usual, p)}.")
-    return found
 
 
 HEADROOM = (

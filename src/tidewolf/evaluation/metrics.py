@@ -528,25 +528,23 @@ def hindsight_sentences(runs: Sequence[Run]) -> list[str]:
     """Why there is no regret, or only half of it, and what is known instead; nothing if there is
     one.
     """
-    return list(dict.fromkeys(sentence for run in runs for sentence in _sentences(run)))
-
-
-def _sentences(run: Run) -> list[str]:
-    best, why = run.hindsight
-    if run.rounds == 0 or (best is not None and best.point is not None):
-        return []
-    if best is None or best.infeasibility is None:
-        return [_HALF if best is not None else f"{why} So the regret is not known."]
-    proof, found = contradiction(best.infeasibility, run.stream), run.least_breach
-    if found is None:
-        return [proof]
-    ends = interval((found.lower, found.upper))
-    return [
-        proof,
-        f"The least that a fixed decision breaks limits by in all is {ends}. The best of those "
-        f"that keep the {len(found.kept):,} of {found.rounds:,} rounds which can be kept then "
-        f"costs {number(found.best.upper)}.",
-    ]
+    said = list[str]()
+    for run in runs:
+        best, why = run.hindsight
+        if run.rounds == 0 or (best is not None and best.point is not None):
+            continue
+        if best is None or best.infeasibility is None:
+            said.append(_HALF if best is not None else f"{why} So the regret is not known.")
+            continue
+        said.append(contradiction(best.infeasibility, run.stream))
+        if (found := run.least_breach) is not None:
+            ends = interval((found.lower, found.upper))
+            said.append(
+                f"The least that a fixed decision breaks limits by in all is {ends}. The best of "
+                f"those that keep the {len(found.kept):,} of {found.rounds:,} rounds which can be "
+                f"kept then costs {number(found.best.upper)}."
+            )
+    return list(dict.fromkeys(said))
 
 
 def contradiction(proof: Infeasibility, stream: Stream) -> str:

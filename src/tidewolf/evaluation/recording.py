@@ -117,7 +117,11 @@ class Recording:
         self._kernel, self._diagnosed = kernel_of(learner), diagnosed(learner)
         if self._kernel is not None and (self._kernel.exact or self.audit.most_kept < SAMPLE):
             self.audit.expect(rounds)  # most projections move y
-        self._gradients = GradientCheck(learner, stream)
+        # updates of which the subgradients of a user's own functions are still tested
+        self._tested, self._before = 0, None  # type: int, Array | None
+        if learner.needs is not feedback.Bandit and rounds:
+            functions = (stream.losses, stream.constraints)
+            self._tested = support.FIRST if any(map(combined.own_functions, functions)) else 0
         first, center = stream.constraints.view(slice(0, 1)), learner.K.center
         limits = first.pieces(center) if rounds else None
         count = 1 if limits is None else limits.shape[1]
@@ -222,7 +226,8 @@ class Recording:
             self.audit.see(self.state)
 
     def _take(self, played: Played) -> None:
-        self._gradients.see(self.t, played)
+        if self._tested:
+            self._test_subgradients(played)
         stop = self.t + played.losses.shape[0]
         now, values = slice(self.t, stop), self._finite(to_numpy(played.constraints), "constraint")
         self.losses[now] = self._finite(to_numpy(played.losses), "loss")
@@ -256,6 +261,20 @@ class Recording:
             self.ends.append(stop)
             self.measures.extend(self._diagnosed.measures(self.state))
             self.audit.see(self.state)
+
+    def _test_subgradients(self, played: Played) -> None:
+        """Those of the first round of an update, at the point that was played, against members that
+        the run has met anyway: the set's center, the decision before, the last vertices of the
+        oracle. It costs some dozen evaluations at most, and no oracle call.
+        """
+        t, center, active = self.t, self.learner.K.center, tracking.active_set(played.state)
+        last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
+        vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
+        others = support.members_of(center, (self._before, "the decision before"), *vertices)
+        x = support.Member(played.x, "the point that was played")
+        for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
+            support.require_subgradients(kind, batch.view(slice(t, t + 1)), t, x, others)
+        self._tested, self._before = self._tested - 1, played.x
 
     def _finite(self, values: Floats, name: str) -> Floats:
         size = abs(float(values[0])) if len(values) == 1 else float(np.abs(values).max())
@@ -370,35 +389,3 @@ class Recording:
     @cached_property
     def _settings(self) -> str:
         return fingerprint((self.learner, self._source))
-
-
-@final
-class GradientCheck:
-    """Test subgradients of a user's own functions in the first updates of a run that begins with
-    the stream's first round.
-
-    In each of them the first round's, at the point that was played, against members that the run
-    has met anyway: the set's center, the decision before, the last vertices of the oracle. It costs
-    at most some dozen evaluations of the function per update, and no oracle call. Built-in
-    functions, and learners that never ask for gradients, are left alone.
-    """
-
-    def __init__(self, learner: Learner[Any], stream: Stream) -> None:
-        self.learner, self.stream, self.left = learner, stream, 0
-        self._before: Array | None = None
-        if learner.needs is not feedback.Bandit and len(stream):
-            batches = (stream.losses, stream.constraints)
-            self.left = support.FIRST if any(map(combined.own_functions, batches)) else 0
-
-    def see(self, t: int, played: Played) -> None:
-        if not self.left:
-            return
-        self.left -= 1
-        center, active = self.learner.K.center, tracking.active_set(played.state)
-        last = () if active is None else active.atoms.vertices[: len(active.weights)][-2:]
-        vertices = ((vertex.dense(center), "a vertex of the set") for vertex in last)
-        others = support.members_of(center, (self._before, "the decision before"), *vertices)
-        x = support.Member(played.x, "the point that was played")
-        for kind, batch in (("loss", self.stream.losses), ("constraint", self.stream.constraints)):
-            support.require_subgradients(kind, batch.view(slice(t, t + 1)), t, x, others)
-        self._before = played.x

@@ -317,68 +317,48 @@ class Run(base.Record):
         Returns
         -------
         dict
-            learner
-                The name of its class.
-            rounds
-                How many were played.
+            learner, rounds
+                The name of its class, and how many rounds were played.
             loss, in units of the losses; less is better
-                The losses: their total, and of the rounds the mean, what 99 % of them
-                do not exceed, and the worst.
+                Their total; of the rounds the mean, what 99 % do not exceed, and the worst.
             churn, in units of points; less is better
-                How far decisions moved, half the L1 change from one round to the next:
-                the mean, what 99 % of the rounds do not exceed, and the worst.
+                How far decisions moved, half the L1 change from one round to the next, likewise.
             regret, in units of the losses; less is better
                 The total loss less that of the best fixed point in hindsight, as a
-                certified interval; None if no point satisfies every constraint, or no method
-                knows the best one.
+                certified interval; None if there is none, or no method knows it.
             hindsight
                 If no point satisfies every constraint: the least that any fixed point breaks
-                them by in all, how many rounds one of the least violation satisfies, the loss
-                of the best point that keeps those, and the regret against it, as
-                intervals; else None.
+                them by in all, how many rounds such a point satisfies, and as intervals the loss
+                of the best point that keeps those and the regret against it; else None.
             violation, in units of the constraints; less is better
                 The total violation; slack in one round does not offset a violation in another.
             violation_by_round, in units of the constraints; less is better
-                The same of the rounds: the mean, what 99 % of them do not exceed, and
-                the worst.
+                The same of the rounds: the mean, what 99 % do not exceed, and the worst.
             broken, in shares of the rounds; less is better
                 The share of rounds in which the limit was broken by more than rounding.
-            oracle_calls, in oracle calls; less is better
-                How often the hard set was asked for a linear minimiser.
-            calls_per_round, in oracle calls per round; less is better
-                The same on average over the rounds.
-            solves, in linear programs; less is better
-                How many linear programs the learner solved.
-            solves_per_round, in linear programs per round; less is better
-                The same on average over the rounds.
+            oracle_calls, calls_per_round; less is better
+                How often the hard set was asked for a linear minimiser, in all and per round.
+            solves, solves_per_round; less is better
+                How many linear programs the learner solved, in all and per round.
             seconds, in seconds; less is better
                 What acting, evaluating and learning took, compiling not counted.
             max_infeasibility, in units of points; less is better
                 How far a played point ever was outside the hard set.
-            feasible_in_hindsight
-                Whether some fixed point satisfies every constraint; None if that is not
-                known.
-            hindsight_method
-                What found the best fixed point; None if nothing did.
+            feasible_in_hindsight, hindsight_method
+                Whether some fixed point satisfies every constraint, None if that is not
+                known; what found the best fixed point, None if nothing did.
             bound
                 The measured bounds on regret and violation; None if there are none.
             certificate
-                Whether everything holds that the run can check of itself, and each
-                check's numbers.
-            unseen, in rounds
-                Rounds that were played, and counted, without feedback to the learner.
-            late, in rounds
-                Rounds whose feedback came after the end of their own.
-            pending, in rounds
-                Rounds whose feedback had not come by the end.
+                Whether all holds that the run can check of itself, and each check's numbers.
+            unseen, late, pending, in rounds
+                Rounds without feedback to the learner, rounds whose feedback came after the end of
+                their own, and rounds whose feedback had not come by the end.
             overrides
-                Rounds in which another point than the decision was played, the price of
-                that in units of the losses, and the totals there and at the decisions
-                where the functions were seen.
-            each_violation, in units of the constraints; less is better
-                By how much each limit was broken, if a round has several.
-            limit_names
-                What the limits of each_violation are called, in their order.
+                Rounds in which another point than the decision was played, the price of that in
+                units of the losses, and the totals there and at the decisions, if seen.
+            each_violation, limit_names; less is better
+                By how much each limit was broken, if a round has several, and their names.
             limits
                 Each limit by name, by how much it was broken, and its bound, where the
                 learner has a weight for each; else empty.
@@ -386,8 +366,8 @@ class Run(base.Record):
                 Of each budget by name, in units of its spend: the net spend above the plan, the
                 worst window, what was left, the net of each period, and the last multiplier.
             experts
-                The experts that the learner mixed: weights, guard, totals, linear programs
-                and oracle calls of each; empty if it holds one point alone.
+                Weights, guard, totals, linear programs and oracle calls of each; empty if the
+                learner mixes none.
         """
         plain = {"learner": type(self.learner).__name__, "rounds": self.rounds}
         return plain | {key: measure(self) for key, measure in metrics.MEASURES.items()}
@@ -473,8 +453,7 @@ def run(
     stream : Stream
         The losses and constraints of the rounds.
     progress : callable, default None
-        Is called a few times a second with how far the run is: rounds done and in all, oracle
-        calls, total loss, total violation.
+        Is called a few times a second with how far the run is.
     comparator : Comparator, default None
         The best fixed decision in hindsight, if it is already computed. None: it is computed when
         the regret is first read.
@@ -490,24 +469,14 @@ def run(
 
     Raises
     ------
-    WrongType
-        If the learner, the stream or the comparator is something else.
-    WrongShape
-        If the stream's functions take points of another shape than the learner's set has.
-    NotFinite
-        If a loss or a constraint is no number, or so large that totals would overflow.
+    WrongType, WrongShape, NotFinite
+        If something else is given, or a loss or a constraint is no number or far too large.
 
     Examples
     --------
-    >>> K = tw.sets.Simplex(2)
-    >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
+    >>> losses, learner = tw.functions.Linear([[1, 2]] * 4), tw.LyapunovDescent(tw.sets.Simplex(2))
     >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
-    >>> run = tw.run(tw.LyapunovDescent(K), stream)
-    >>> run.losses.round(3)
-    array([1.5  , 1.   , 1.437, 1.273])
-    >>> [round(end, 3) for end in run.regret]
-    [0.211, 0.211]
-    >>> tw.run(tw.LyapunovDescent(K), stream, decisions=True, every=2).decisions
+    >>> tw.run(learner, stream, decisions=True, every=2).decisions
     round  entry 1  entry 2
     0          0.5      0.5
     2        0.563    0.437

@@ -366,7 +366,7 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
-        return _from_tables(experiment, stream, K)
+        return TableProblem(experiment, stream, K).problem()
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
@@ -376,104 +376,133 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     return found
 
 
-def _from_tables(
-    experiment: described.Experiment, tables: described.Tables, choice: Choice
-) -> Problem:
+class TableProblem:
     """Tables of losses and limits, and of what is known before rounds (context and advice)."""
-    place, gaps = experiment.place("stream"), tables.gaps
-    given = {name: getattr(tables, name) for name in (*TABLES, "context")}
-    paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
-    paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
-    paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
-    if tables.losses is None and not paths.keys() & set(TABLES):
-        words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
-        raise InvalidInput(f"{place.words()}{words}.")
-    is_info = {name: name == "context" or name.startswith(_ADVICE) for name in paths}
-    where = {name: place.within(*name.split(" ", 1)) for name in paths}
-    for i, (budget, _) in enumerate(experiment.budgets):
-        where[f"{_SPEND}{budget.name}"] = experiment.place("budgets", i, "spend")
-    read = {
-        name: read_rows(path, where[name], is_info[name] or gaps != "refuse")
-        for name, path in paths.items()
-    }
-    entries = len(read["costs"].columns) if "costs" in read else None
-    at = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
-    read = {name: at.of_used_links(name, table, paths[name]) for name, table in read.items()}
-    aligned = align(read, gaps, absent=tuple(name for name in read if is_info[name]))
-    require_seen(aligned)
-    read = aligned.tables
-    losses, limits, times = functions_of(at, read, paths, tables, place)
-    rounds = _rounds(experiment, losses, limits, paths)
-    if at.network is None:
-        support.warn_of_negative_capacities(at.K, limits[:rounds], set())
-    elif "capacities" in read:
-        _warn_of_negative(read["capacities"], rounds)
-    with located(place):
-        info = _info(at, read, paths, times, len(losses), rounds)
-        if aligned.seen is not None:
-            info["seen"] = aligned.seen[:rounds]
-        demands = None
-        if at.network is not None and "demands" in read:
-            demands = in_order_of(at, "demands", read["demands"], paths["demands"])[:rounds]
-        stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
-        for i, (budget, path) in enumerate(experiment.budgets):
-            name = f"{_SPEND}{budget.name}"
-            with located(experiment.place("budgets", i)):
-                plan = budget.plans(rounds, stream.time)
-            rows = in_order_of(at, name, read[name], path)[:rounds]
-            above[budget.name] = Affine(at.spent(rows, demands), plan)
-        if above:  # times as they were given, whose labels the other stream has
-            stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
-        return Problem(
-            experiment.name,
-            at.K,
-            stream,
-            experiment.title or _title(at, choice.name, tables),
-            at.labels,
-            network=at.network,
-            demands=demands,
-            notes=(*at.notes, *aligned.notes),
-            node_places={} if at.links is None else at.links.graph.node_places,
-            budgets=tuple(budget for budget, _ in experiment.budgets),
-        )
 
+    def __init__(
+        self, experiment: described.Experiment, tables: described.Tables, choice: Choice
+    ) -> None:
+        self.experiment, self.tables, self.place = experiment, tables, experiment.place("stream")
+        given = {name: getattr(tables, name) for name in (*TABLES, "context")}
+        paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
+        paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
+        paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
+        if tables.losses is None and not paths.keys() & set(TABLES):
+            words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
+            raise InvalidInput(f"{self.place.words()}{words}.")
+        self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
+        where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
+        for i, (budget, _) in enumerate(experiment.budgets):
+            where[f"{_SPEND}{budget.name}"] = experiment.place("budgets", i, "spend")
+        read = {
+            name: read_rows(path, where[name], name in self.info or tables.gaps != "refuse")
+            for name, path in paths.items()
+        }
+        entries = len(read["costs"].columns) if "costs" in read else None
+        self.at = coordinates_of(choice, entries, experiment.place("set"), tables.objective)
+        read = {name: self.at.of_used_links(name, one, paths[name]) for name, one in read.items()}
+        self.aligned, self.paths = align(read, tables.gaps, absent=self.info), paths
+        require_seen(self.aligned)
+        self.read = self.aligned.tables
 
-def _title(at: Coordinates, kind: str, tables: described.Tables) -> str:
-    if isinstance(at, NetworkFiles):
-        return at.title
-    over = "" if at.links is None else f" over the links of {at.links.name}"
-    losses = "costs" if tables.losses is None else f"{tables.losses.name} losses"
-    return f"A point of a {kind}{over} under {losses}."
+    def problem(self) -> Problem:
+        experiment, at, aligned = self.experiment, self.at, self.aligned
+        losses, limits, times = self.functions()
+        rounds = self._rounds(losses, limits)
+        if at.network is None:
+            support.warn_of_negative_capacities(at.K, limits[:rounds], set())
+        elif "capacities" in self.read:
+            _warn_of_negative(self.read["capacities"], rounds)
+        with located(self.place):
+            info = self._info(times, len(losses), rounds)
+            if aligned.seen is not None:
+                info["seen"] = aligned.seen[:rounds]
+            demands = None
+            if at.network is not None and "demands" in self.read:
+                demands = self._in_order("demands")[:rounds]
+            stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
+            for i, (budget, _) in enumerate(experiment.budgets):
+                with located(experiment.place("budgets", i)):
+                    plan = budget.plans(rounds, stream.time)
+                rows = self._in_order(f"{_SPEND}{budget.name}")[:rounds]
+                above[budget.name] = Affine(at.spent(rows, demands), plan)
+            if above:  # times as they were given, whose labels the other stream has
+                stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
+            return Problem(
+                experiment.name,
+                at.K,
+                stream,
+                experiment.title or self._title(),
+                at.labels,
+                network=at.network,
+                demands=demands,
+                notes=(*at.notes, *aligned.notes),
+                node_places={} if at.links is None else at.links.graph.node_places,
+                budgets=tuple(budget for budget, _ in experiment.budgets),
+            )
 
+    def _in_order(self, name: str) -> Floats:
+        return in_order_of(self.at, name, self.read[name], self.paths[name])
 
-def functions_of(
-    at: Coordinates,
-    read: Mapping[str, Table],
-    paths: Mapping[str, Path],
-    tables: described.Tables,
-    place: Place,
-) -> tuple[Batch, Any, NDArray | None]:
-    """The losses and limits of tables of equal length, or of the functions that are named; and
-    when rounds are, if the first table of such a function with times tells.
-    """
-    known = [key for key in read if key in TABLES]
-    numbers = {key: in_order_of(at, key, read[key], paths[key]) for key in known}
-    losses, limits = at.of_numbers(numbers)
-    times = list[NDArray]()
+    def _title(self) -> str:
+        if isinstance(self.at, NetworkFiles):
+            return self.at.title
+        over = "" if self.at.links is None else f" over the links of {self.at.links.name}"
+        named, K = self.tables.losses, self.experiment.hard_set
+        losses = "costs" if named is None else f"{named.name} losses"
+        return f"A point of a {K and K.name}{over} under {losses}."
 
-    def array(path: Path, place: Place) -> NDArray:
-        """The array in a table. Columns that are called as coordinates are get their order."""
-        table = read_numbers(path, place)
-        times.extend(() if table.times is None else (table.times,))
-        return at.points(table, path) if at.names_any(table.columns) else table.values
+    def functions(self) -> tuple[Batch, Any, NDArray | None]:
+        """The losses and limits of tables of equal length, or of the functions that are named; and
+        when rounds are, if the first table of such a function with times tells.
+        """
+        numbers = {key: self._in_order(key) for key in self.read if key in TABLES}
+        (losses, limits), times = self.at.of_numbers(numbers), list[NDArray]()
 
-    if tables.losses is not None:
-        losses = build_choice(tables.losses, place.within("losses"), array)
-    if tables.constraints is not None:
-        limits.append(build_choice(tables.constraints, place.within("constraints"), array))
-    assert losses is not None
-    limit = limits[0] if len(limits) == 1 else as_constraints(limits, losses)
-    return losses, limit, next(iter(times), None)
+        def array(path: Path, place: Place) -> NDArray:
+            """The array in a table. Columns that are called as coordinates are get their order."""
+            table = read_numbers(path, place)
+            times.extend(() if table.times is None else (table.times,))
+            is_ours = self.at.names_any(table.columns)
+            return self.at.points(table, path) if is_ours else table.values
+
+        if self.tables.losses is not None:
+            losses = build_choice(self.tables.losses, self.place.within("losses"), array)
+        if (named := self.tables.constraints) is not None:
+            limits.append(build_choice(named, self.place.within("constraints"), array))
+        assert losses is not None
+        limit = limits[0] if len(limits) == 1 else as_constraints(limits, losses)
+        return losses, limit, next(iter(times), None)
+
+    def _info(self, times: NDArray | None, length: int, rounds: int) -> dict[str, Any]:
+        """Keyword arguments of the stream: what is known before each of the first `rounds`."""
+        found, advice = dict[str, Any](), dict[str, Floats]()
+        for name in self.info:
+            table, path = self.read[name], self.paths[name]
+            if (rows := len(table.values)) != length:
+                raise InvalidInput(f"{path} has {rows} rows; the losses have {length} rounds.")
+            if name == "context":
+                values = table.values[:, 0] if len(table.columns) == 1 else table.values
+                found["context"] = values[:rounds]
+            else:
+                advice[name.removeprefix(_ADVICE)] = self.at.points(table, path)[:rounds]
+        clocks = (*(table.times for table in self.read.values()), times)
+        times = next((each for each in clocks if each is not None), None)
+        if times is not None and len(times) == length:
+            found["time"] = times[:rounds]
+        return found | ({"advice": advice} if advice else {})
+
+    def _rounds(self, losses: Batch, limits: Batch) -> int:
+        length, first = len(losses), self.paths.get("costs", "[stream.losses]")
+        if len(limits) != length:
+            others = [at for name, at in self.paths.items() if name in TABLES and name != "costs"]
+            other = [*others, "[stream.constraints]"][0]
+            raise InvalidInput(f"{other} has {len(limits)} rounds and {first} has {length}.")
+        rounds = length if self.experiment.rounds is None else self.experiment.rounds
+        if rounds > length:
+            where = self.experiment.place("rounds").words()
+            raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
+        return rounds
 
 
 def _warn_of_negative(table: Table, rounds: int) -> None:
@@ -483,48 +512,6 @@ def _warn_of_negative(table: Table, rounds: int) -> None:
         sentence = f"{where}: the capacity is {table.values[row, j]:g}"
         many = support.breaks(len(np.unique(cells[:, 1])))
         warnings.warn(f"{sentence}; {many}", NegativeCapacity, stacklevel=3)
-
-
-def _info(
-    at: Coordinates,
-    read: Mapping[str, Table],
-    paths: Mapping[str, Path],
-    times: NDArray | None,
-    length: int,
-    rounds: int,
-) -> dict[str, Any]:
-    """Keyword arguments of the stream: what is known before each of the first `rounds` rounds."""
-    found: dict[str, Any] = {}
-    advice: dict[str, Floats] = {}
-    for name in (name for name in read if name == "context" or name.startswith(_ADVICE)):
-        table = read[name]
-        if (rows := len(table.values)) != length:
-            raise InvalidInput(f"{paths[name]} has {rows} rows; the losses have {length} rounds.")
-        if name == "context":
-            values = table.values[:, 0] if len(table.columns) == 1 else table.values
-            found["context"] = values[:rounds]
-        else:
-            advice[name.removeprefix(_ADVICE)] = at.points(table, paths[name])[:rounds]
-    clocks = (*(table.times for table in read.values()), times)
-    times = next((each for each in clocks if each is not None), None)
-    if times is not None and len(times) == length:
-        found["time"] = times[:rounds]
-    return found | ({"advice": advice} if advice else {})
-
-
-def _rounds(
-    experiment: described.Experiment, losses: Batch, limits: Batch, paths: Mapping[str, Path]
-) -> int:
-    length, first = len(losses), paths.get("costs", "[stream.losses]")
-    if len(limits) != length:
-        others = [path for name, path in paths.items() if name in TABLES and name != "costs"]
-        other = [*others, "[stream.constraints]"][0]
-        raise InvalidInput(f"{other} has {len(limits)} rounds and {first} has {length}.")
-    rounds = length if experiment.rounds is None else experiment.rounds
-    if rounds > length:
-        where = experiment.place("rounds").words()
-        raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
-    return rounds
 
 
 # --- rows that arrive ----------------------------------------------------------------------------

@@ -97,10 +97,8 @@ def compare(
     seeds: Sequence[int] = (0,),
     progress: Callable[[Step, recording.RunProgress], None] | None = None,
 ) -> Comparison:
-    """Run every learner on every stream, for each caution, call budget and seed.
-
-    Seeds that change neither stream nor learner are run once. A failed run is recorded with its
-    reason.
+    """Run every learner on every stream, for each caution, call budget and seed. Seeds that change
+    neither are run once. A failed run is recorded with its reason.
 
     Parameters
     ----------
@@ -127,45 +125,50 @@ def compare(
 
     Raises
     ------
-    InvalidInput
-        If there is nothing to play, or two streams have the same name.
-    WrongType
-        If a learner or a stream is something else.
+    InvalidInput, WrongType
+        If there is nothing to play, two streams have one name, or something is neither.
 
     Examples
     --------
-    >>> K = tw.sets.Simplex(2)
     >>> losses = tw.functions.Linear([[1.0, 2.0]] * 4)
     >>> stream = tw.Stream(losses, tw.functions.Capacity([[0.75, 1.0]] * 4))
-    >>> found = tw.compare(
-    ...     [tw.LyapunovDescent, tw.baselines.SinhaVaze],
-    ...     {"capacities": (K, stream)},
-    ...     cautions=[1, 10],
-    ... )
+    >>> learners = [tw.LyapunovDescent, tw.baselines.SinhaVaze]
+    >>> found = tw.compare(learners, {"two": (tw.sets.Simplex(2), stream)}, cautions=[1, 10])
     >>> found.learners, found.baseline, len(found.entries)
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    grid = _grid(cautions, None, budgets, targets)
-    factories = _factories(learners)
-    entrants = [(key, Choice(key), _defaults(make) or {}) for key, make in factories.items()]
     all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
-    matches: list[Match] = []
-    for name, source in _named(streams):
-        problems = _distinct(partial(_problem, name, source), all_seeds)
-        place = problems[0][0].name if name is None else name
-        _require_new(place, matches, "streams", "give streams as a mapping")
-        for each in problems:
-            warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
-            source_of = jobs.InProcess(place, each[0], factories)
-            matches += _matches(source_of, None, [each], entrants, grid)
-    if not matches:
-        raise InvalidInput("compare needs at least one stream, and none was given.")
+    grid = _grid(cautions, None, budgets, targets)
+    matches = _matches_here(_factories(learners), streams, grid, all_seeds)
     player, rows = jobs.Player(), list[jobs.Row]()
     for i, match in enumerate(matches, start=1):
         moved = None if progress is None else partial(progress, Step(match.entry, i, len(matches)))
         rows.append(player.row(match.job, moved=moved, refused=TidewolfError))
     return _comparison(matches, rows)
+
+
+def _matches_here(
+    factories: dict[str, Factory], streams: Any, grid: Grid, seeds: Sequence[int]
+) -> list[Match]:
+    entrants = [(key, Choice(key), _defaults(make) or {}) for key, make in factories.items()]
+    matches, given = list[Match](), streams
+    if not isinstance(streams, Mapping):
+        alone = isinstance(streams, Problem) or callable(streams)
+        several = [streams] if alone else streams
+        items = as_items(several, "The streams of compare", "[routing]")
+        given = zip([None] * len(items), items, strict=True)
+    for name, made in given.items() if isinstance(given, Mapping) else given:
+        problems = _distinct(partial(_problem, name, made), seeds)
+        place = problems[0][0].name if name is None else name
+        _require_new(place, matches, "streams", "give streams as a mapping")
+        for each in problems:
+            warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
+            source = jobs.InProcess(place, each[0], factories), "", None
+            matches += _matches(place, source, [each], entrants, grid)
+    if not matches:
+        raise InvalidInput("compare needs at least one stream, and none was given.")
+    return matches
 
 
 def plan_comparison(
@@ -195,8 +198,8 @@ def plan_comparison(
                 known["caution"] = experiment.cautions[0]
             entrants.append((label, choice, known))
         usual = {"caution": (*CAUTIONS, *experiment.cautions), "headroom": HEADROOMS}
-        source, rounds = jobs.Recipe.of(experiment), experiment.rounds
-        matches += _matches(source, rounds, problems, entrants, grid, usual)
+        source = experiment, jobs.identity_of(experiment), experiment.rounds
+        matches += _matches(experiment.name, source, problems, entrants, grid, usual)
     return tuple(matches)
 
 
@@ -214,19 +217,16 @@ def compare_experiments(
     A folder that holds another comparison, or one of the files `others`, is refused; with `force`
     it is begun again.
     """
-
-    def write(rows: Sequence[jobs.Row]) -> Comparison:
-        found = _comparison(matches, rows)
-        found.save(folder, force=True)
-        return found
-
-    kind = jobs.COMPARISON._replace(results=(*FILES, *others))
-    return jobs.play_jobs([match.job for match in matches], folder, kind, write, **how)
+    played = [match.job for match in matches]
+    rows = jobs.play_jobs(played, folder, "comparison", "compare.jsonl", (*FILES, *others), **how)
+    found = _comparison(matches, rows)
+    found.save(folder, force=True)
+    return found
 
 
 def _matches(
-    source: jobs.Recipe | jobs.InProcess,
-    rounds: int | None,
+    place: str,
+    source: tuple[Experiment | jobs.InProcess, str, int | None],
     problems: Problems,
     entrants: Entrants,
     grid: Grid,
@@ -251,9 +251,10 @@ def _matches(
             given = {name: value for name, value in settings.items() if value is not None}
             entrant = Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
-                entry = Entry(source.name, label, seed, at["caution"], at["calls_per_round"])
+                entry = Entry(place, label, seed, at["caution"], at["calls_per_round"])
                 entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
-                yield Match(jobs.Job(source, rounds, seed, entrant), entry, seeds[0], len(problem))
+                job = jobs.Job(*source, seed, entrant)
+                yield Match(job, entry, seeds[0], len(problem))
 
 
 def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]:
@@ -323,14 +324,6 @@ def _defaults(function: Any) -> dict[str, Any] | None:
     except (TypeError, ValueError):
         return None
     return {each.name: None if each.default is each.empty else each.default for each in found}
-
-
-def _named(streams: Any) -> list[tuple[str | None, Any]]:
-    if isinstance(streams, Mapping):
-        return list(streams.items())
-    if isinstance(streams, Problem) or callable(streams):
-        return [(None, streams)]
-    return [(None, each) for each in as_items(streams, "The streams of compare", "[routing]")]
 
 
 def _problem(name: str | None, source: Any, seed: int) -> Problem:
@@ -406,7 +399,7 @@ def _entry(entry: Entry, row: jobs.Row) -> Entry:
 
 # --- sweeps ---------------------------------------------------------------------------------------
 
-RESULTS, PAGE = jobs.SWEEP.results
+RESULTS, PAGE = "results.parquet", "sweep.html"
 _WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
 
 
@@ -569,14 +562,10 @@ def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: An
     `how` is that of `play_jobs`: its engine, force, and progress. A folder that holds another sweep
     is refused; with `force` it is begun again.
     """
+    from pyarrow import parquet
+
     folder = Path(folder)
-
-    def write(rows: tuple[jobs.Row, ...]) -> Sweep:
-        from pyarrow import parquet
-
-        found = Sweep(rows)
-        with checkpoint.writing(folder / RESULTS) as file:
-            parquet.write_table(found.table(), file)
-        return found
-
-    return jobs.play_jobs(planned, folder, jobs.SWEEP, write, **how)
+    found = Sweep(jobs.play_jobs(planned, folder, "sweep", "sweep.jsonl", (RESULTS, PAGE), **how))
+    with checkpoint.writing(folder / RESULTS) as file:
+        parquet.write_table(found.table(), file)
+    return found

@@ -65,7 +65,7 @@ from functools import cache, partial
 from inspect import signature
 from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, NamedTuple, TypeAlias, final
 from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors, feedback, jit, sparse
@@ -84,7 +84,6 @@ from tidewolf.methods import base, compiled_rounds
 from tidewolf.problems import Problem
 from tidewolf.problems.base import origin
 
-T = TypeVar("T")
 Row: TypeAlias = dict[str, Any]
 
 ROWS_FORMAT = 3
@@ -100,33 +99,15 @@ _OTHERWISE = "Use another folder, or overwrite with --force."
 _HELD: set[tuple[int, int, int]] = set()
 
 
-class Recipe(NamedTuple):
-    """An experiment as the source of jobs. Its identity is what the user gave: the settings of a
-    generator with the version of the generators, or the bytes of files. What is computed from them
-    may differ in the last digits from one machine to another, and does not count.
+def identity_of(experiment: Experiment) -> str:
+    """What the user gave of an experiment: the settings of a generator with the version of the
+    generators, or the bytes of files. What is computed from them may differ in the last digits from
+    one machine to another, and does not count.
     """
-
-    experiment: Experiment
-    identity: str
-
-    @classmethod
-    def of(cls, experiment: Experiment) -> Recipe:
-        stream, K = experiment.stream, experiment.hard_set
-        made = None if isinstance(stream, Tables) else origin(stream.name)
-        text = json.dumps(
-            [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
-        )
-        return cls(experiment, hashlib.sha256(text.encode()).hexdigest()[:16])
-
-    @property
-    def name(self) -> str:
-        return self.experiment.name
-
-    def problem(self, rounds: int | None, seed: int) -> Problem:
-        return replace(self.experiment, rounds=rounds).problem(seed)
-
-    def learner(self, entrant: Choice, problem: Problem, seed: int) -> base.Learner[Any]:
-        return self.experiment.learner(entrant, problem, seed)
+    stream, K = experiment.stream, experiment.hard_set
+    made = None if isinstance(stream, Tables) else origin(stream.name)
+    given = [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
+    return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
 
 @final
@@ -139,7 +120,7 @@ class InProcess:
     factories: Mapping[str, Callable[..., base.Learner[Any]]]
     identity = ""
 
-    def problem(self, rounds: int | None, seed: int) -> Problem:
+    def problem(self, seed: int) -> Problem:
         return self.made
 
     def learner(self, entrant: Choice, problem: Problem, seed: int) -> base.Learner[Any]:
@@ -167,7 +148,9 @@ def _contents(part: Any) -> Any:
 
 
 class Job(NamedTuple):
-    source: Recipe | InProcess
+    source: Experiment | InProcess
+    # of the source; empty if it is of this process
+    identity: str
     # None: as many as there are
     rounds: int | None
     seed: int
@@ -180,27 +163,32 @@ class Job(NamedTuple):
         """Where its stream comes from, as recordings keep it: the recipe and seed of a generated
         one, the bytes of files.
         """
-        return f"{self.source.identity} rounds {self.rounds} seed {self.seed}"
+        return f"{self.identity} rounds {self.rounds} seed {self.seed}"
 
     @property
     def label(self) -> str:
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        plain: Row = {"experiment": self.source.name, "source": self.source.identity}
+        plain: Row = {"experiment": self.source.name, "source": self.identity}
         plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
         row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
         return row
+
+    def problem(self) -> Problem:
+        source = self.source
+        source = replace(source, rounds=self.rounds) if isinstance(source, Experiment) else source
+        return source.problem(self.seed)
 
 
 # --- grids ----------------------------------------------------------------------------------------
 
 
 def plan_run(experiment: Experiment) -> tuple[tuple[Job, ...], ...]:
-    source, numbers = Recipe.of(experiment), count(1)
-    entrants, rounds = experiment.entrants(), experiment.rounds
+    numbers, entrants = count(1), experiment.entrants()
+    of = experiment, identity_of(experiment), experiment.rounds
     return tuple(
-        tuple(Job(source, rounds, seed, entrant, next(numbers)) for entrant in entrants)
+        tuple(Job(*of, seed, entrant, next(numbers)) for entrant in entrants)
         for seed in experiment.seeds
     )
 
@@ -221,9 +209,10 @@ def plan_sweep(
     if by_default or isinstance(experiment.stream, Tables):  # whose errors are reported here
         problem = experiment.problem(experiment.seeds[0])
         experiment = replace(experiment, learners=learners_as_run(experiment, problem))
-    source, entrants = Recipe.of(experiment), experiment.entrants()
     at = seeds or experiment.seeds
-    return crossed(source, entrants, horizons=horizons or own, seeds=at, knobs=swept)
+    return crossed(
+        experiment, experiment.entrants(), horizons=horizons or own, seeds=at, knobs=swept
+    )
 
 
 def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, ...]:
@@ -236,7 +225,7 @@ def learners_as_run(experiment: Experiment, problem: Problem) -> tuple[Choice, .
 
 
 def crossed(
-    source: Recipe,
+    source: Experiment,
     entrants: Sequence[Choice],
     *,
     horizons: Sequence[int | None] = (None,),
@@ -270,7 +259,9 @@ def crossed(
     for name in knobs.keys() - used:
         names = ", ".join(dict.fromkeys(entrant.name for entrant in entrants))
         raise InvalidInput(f"No learner of this sweep ({names}) has a setting called {name!r}.")
-    return tuple(dict.fromkeys(Job(source, *each) for each in product(rounds, counted, entered)))
+    identity = identity_of(source) if isinstance(source, Experiment) else source.identity
+    every = product(rounds, counted, entered)
+    return tuple(dict.fromkeys(Job(source, identity, *each) for each in every))
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -325,7 +316,7 @@ class Player:
         """The job's problem, which is made unless it is given, and its comparator."""
         key = (job.source, job.rounds, job.seed)
         if self._ready is None or key not in self._keys:
-            problem = job.source.problem(job.rounds, job.seed) if problem is None else problem
+            problem = job.problem() if problem is None else problem
             if self._ready is None or self._ready.problem != problem:
                 self._ready, self._keys = Prepared.of(problem), set()
             self._keys.add(key)
@@ -417,16 +408,6 @@ def advance(
 # --- rows in a folder -----------------------------------------------------------------------------
 
 
-class Kind(NamedTuple):
-    """The files of a kind of work: its journal, and what is written when all jobs have ended."""
-
-    name: str
-    journal: str
-    results: tuple[str, ...]
-
-
-SWEEP = Kind("sweep", "sweep.jsonl", ("results.parquet", "sweep.html"))
-COMPARISON = Kind("comparison", "compare.jsonl", ("comparison.json", "comparison.csv"))
 # A job, and where its recording is kept on this machine while it is played.
 Task: TypeAlias = tuple[Job, Path]
 Answers: TypeAlias = Generator[tuple[int, Row]]
@@ -447,26 +428,29 @@ def versions() -> dict[str, str]:
 def play_jobs(
     jobs: Sequence[Job],
     folder: Path,
-    kind: Kind,
-    write: Callable[[tuple[Row, ...]], T],
+    what: str,
+    name: str,
+    results: Sequence[str],
     *,
     engine: Engine,
     force: bool = False,
     progress: Callable[[Stage], None] = lambda stage: None,
-) -> T:
-    """Play the jobs that have no row in the folder yet, and `write` the results of all rows, in the
-    order of the jobs. A folder of other jobs is refused; with `force` it is begun again.
+) -> tuple[Row, ...]:
+    """Play the jobs that have no row in the folder's journal of this name yet. Returns the rows of
+    all, in their order. A folder of other jobs, or with `results` that no journal explains, is
+    refused; with `force` it is begun again. `what` they are together, for messages.
     """
-    journal, recordings, here = folder / kind.journal, folder / CHECKPOINTS_FOLDER, versions()
+    journal, recordings, here = folder / name, folder / CHECKPOINTS_FOLDER, versions()
     if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file; a {kind.name} needs a folder.")
+        raise InvalidInput(f"{folder} is a file; a {what} needs a folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder, kind.name):
+    with locked(folder, what):
         plain = [job.plain() for job in jobs]
-        _begin(folder, kind, {"format": ROWS_FORMAT, "cells": plain, "versions": here}, force)
+        first = {"format": ROWS_FORMAT, "cells": plain, "versions": here}
+        _begin(journal, recordings, [folder / each for each in results], first, force)
         header, rows, whole = _read(journal)
         if header["cells"] != plain:
-            raise OtherSettings(f"{folder} holds another {kind.name}. {_OTHERWISE}")
+            raise OtherSettings(f"{folder} holds another {what}. {_OTHERWISE}")
         os.truncate(journal, whole)
         left = {
             number: (job, recordings / f"{number}")
@@ -476,7 +460,7 @@ def play_jobs(
         if left and header["versions"] != here:
             before = header["versions"].items()
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
-            sentence = f"The {kind.name} in {folder} was begun with {other}."
+            sentence = f"The {what} in {folder} was begun with {other}."
             raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
         stage = Stage(len(jobs) - len(left), 0, len(jobs))
         progress(stage)
@@ -495,20 +479,21 @@ def play_jobs(
         finally:
             with suppress(OSError):  # it holds recordings to resume from
                 recordings.rmdir()
-        return write(tuple(rows[number] for number in range(len(jobs))))
+    return tuple(rows[number] for number in range(len(jobs)))
 
 
-def _begin(folder: Path, kind: Kind, header: Row, force: bool) -> None:
+def _begin(
+    journal: Path, recordings: Path, results: Sequence[Path], header: Row, force: bool
+) -> None:
     """Write the first line of the journal unless it is there; with `force`, remove what is."""
-    recordings, journal = folder / CHECKPOINTS_FOLDER, folder / kind.journal
     unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
-    results = [folder / name for name in kind.results if (folder / name).exists()]
+    results = [file for file in results if file.exists()]
     if force:
         numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
         unwanted += [*results, *numbers]
     elif results and not journal.exists():
         names = ", ".join(file.name for file in results)
-        raise InvalidInput(f"{folder} holds {names} already. {_OTHERWISE}")
+        raise InvalidInput(f"{journal.parent} holds {names} already. {_OTHERWISE}")
     for file in unwanted:
         file.unlink()
     if force or not journal.exists():

@@ -55,12 +55,10 @@ def adversarial(
 ) -> Problem:
     """Adversarial losses and constraints on any set.
 
-    2,000 rounds are usual.
-
     Parameters
     ----------
     rounds : int, optional
-        The number of rounds. None: the usual number.
+        The number of rounds. None: 2,000.
     seed : int, default 0
         The seed of the random numbers.
     kind : str, default 'switching'
@@ -93,23 +91,18 @@ def adversarial(
     if K.dimension == 0:
         raise errors.InvalidInput("An adversary needs a set of two points or more.", setting="K")
 
-    def rows(directions: types.Floats) -> types.Floats:
-        """Their parts within the affine hull, of length 1."""
-        return _unit(directions @ basis)
-
     def noise(what: str) -> types.Floats:
         drawn = randomness.generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
-        return NOISE * rows(np.sign(drawn) if kind == "random signs" else drawn)
+        return NOISE * _unit((np.sign(drawn) if kind == "random signs" else drawn) @ basis)
 
+    # products with it are the parts of directions within the affine hull
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
-    e = rows(randomness.generator(seed, f"{kind}: side").standard_normal((1, len(basis))))
+    e = _unit(randomness.generator(seed, f"{kind}: side").standard_normal((1, len(basis))) @ basis)
     loss, limit, towards_low = _signs(kind, rounds, phase)
     C = _unit(loss * e + noise("losses"))
     A = _unit(limit * e + noise("constraints") * (kind in COMMON))
-
-    center = _flat(K.center)
+    center, aside = _flat(K.center), FAR_ASIDE if kind == "deadlock" else ASIDE
     low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
-    aside = FAR_ASIDE if kind == "deadlock" else ASIDE
     s = center + aside * (np.where(towards_low, low, high) - center)
     A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
     stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))

@@ -12,11 +12,10 @@ right; the same graph is always laid out the same.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,9 +29,8 @@ from tidewolf.report.charts import LEVELS, Chart, Clock, RunStyle, ShownRun, Tab
 if TYPE_CHECKING:
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
+    from tidewolf.problems import Problem
 
-NodePlaces: TypeAlias = Mapping[str, tuple[float, float]]
-NOWHERE: NodePlaces = MappingProxyType({})
 # Of a larger network only those links are drawn that carry most.
 LINKS = 240
 STEPS = 200
@@ -171,14 +169,12 @@ class DrawnNetwork(NamedTuple):
 
 
 def networks_of(
-    shown: Sequence[ShownRun],
-    clock: Clock,
-    net: Network | None = None,
-    where: NodePlaces = NOWHERE,
+    shown: Sequence[ShownRun], clock: Clock, problem: Problem | None = None
 ) -> list[tuple[ShownRun, DrawnNetwork]]:
-    """The network of each run, with the same links and places for all: a map if `where` has the
+    """The network of each run, with the same links and places for all: a map if the problem has the
     longitude and latitude of every node; nothing for sets without one.
     """
+    net, where = (None, {}) if problem is None else (problem.network, problem.node_places)
     known = [(each, its) for each in shown if (its := links_of(each.run, clock, net)) is not None]
     if not known:
         return []
@@ -360,15 +356,12 @@ def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | No
 
 
 def networks_context(
-    shown: Sequence[ShownRun],
-    clock: Clock,
-    net: Network | None = None,
-    where: NodePlaces = NOWHERE,
+    shown: Sequence[ShownRun], clock: Clock, problem: Problem | None = None
 ) -> dict[str, Any] | None:
-    found = networks_of(shown, clock, net, where)
+    found = networks_of(shown, clock, problem)
     if not found:
         return None
-    drawn = found[0][1]
+    drawn, net = found[0][1], None if problem is None else problem.network
     said = {
         "Colour is utilisation, mean load over mean capacity; width is the mean load. The worst is "
         "the largest utilisation of any round.": drawn.limited,

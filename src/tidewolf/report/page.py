@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tidewolf.evaluation.intervals import Interval, Intervals
     from tidewolf.evaluation.run import Run
     from tidewolf.networks.network import Network
+    from tidewolf.problems import Problem
 
 DECISION_FILES = tuple(
     f"{name}*.{ending}"
@@ -93,25 +94,24 @@ def _record(
     about: str,
     seed: int,
     date: datetime,
-    entries: Sequence[str] = (),
+    problem: Problem | None = None,
     experiment: str = "",
     left_out: Mapping[str, str] = MappingProxyType({}),
-    network: Network | None = None,
-    node_places: networks.NodePlaces = networks.NOWHERE,
     notes: Sequence[str] = (),
     decisions: Sequence[str] = (),
 ) -> dict[str, Any]:
     """All that the page of runs shows, as plain data.
 
-    `entries` names the entries of a point; `experiment` is its file as resolved; `left_out` says
-    why learners that usually take part do not; `network` is what the set was made from, and
-    `node_places` where its nodes are; `notes` are about the problem; `decisions` names the files
-    beside the page that hold them.
+    `problem` is what was played: how entries are called, the network and where its nodes are;
+    `experiment` is its file as resolved; `left_out` says why learners that usually take part do
+    not; `decisions` names the files beside the page that hold them.
     """
     charts.require_extras()
     styles, clock = charts.run_styles(runs), charts.clock_of(runs[0].stream, runs[0].rounds)
-    labels, shown = [style.label for style in styles], shown_runs(runs, entries)
+    labels, shown = [style.label for style in styles], shown_runs(runs, problem)
+    network = None if problem is None else problem.network
     drawn, details = {chart.name: chart for chart in totals_charts(runs)}, results_table(runs)
+    span = [] if clock.times is None else [clock.span(0, clock.rounds)]
     # losses lie on top of each other and calls are straight lines: the regret says more
     told = drawn.keys() - {"oracle calls", "loss" if "regret" in drawn else ""}
     context = {
@@ -119,11 +119,7 @@ def _record(
         "versions": checkpoint.writer(),
         "title": charts.title_of(name),
         "about": about,
-        "facts": [
-            f"{runs[0].rounds:,} rounds",
-            *([clock.span(0, clock.rounds)] if clock.times is not None else []),
-            f"seed {seed}",
-        ],
+        "facts": [f"{clock.rounds:,} rounds", *span, f"seed {seed}"],
         "files": _files(decisions, network),
         "verdict": metrics.verdict(runs, labels),
         "results": headline(details),
@@ -132,7 +128,7 @@ def _record(
         "figures": [charts.figure(chart) for name, chart in drawn.items() if name in told],
         "trust": trust_context(runs),
         "limits": limits_context(runs, network),
-        "networks": networks.networks_context(shown, clock, network, node_places),
+        "networks": networks.networks_context(shown, clock, problem),
         "maps": maps_context(runs, shown, clock),
         "intervals": intervals_context(quick_intervals(runs), styles, clock),
         "notes": [
@@ -142,10 +138,8 @@ def _record(
         "experiment": experiment.strip(),
         "settings": [
             ("experiment", f"{name}, {runs[0].rounds:,} rounds"),
-            ("seed", f"{seed}"),
-            ("set", repr(runs[0].learner.K)),
-            ("losses", repr(runs[0].stream.losses)),
-            ("constraints", repr(runs[0].stream.constraints)),
+            *(("seed", f"{seed}"), ("set", repr(runs[0].learner.K))),
+            *((kind, repr(getattr(runs[0].stream, kind))) for kind in ("losses", "constraints")),
             *((label, repr(run.learner)) for run, label in zip(runs, labels, strict=True)),
         ],
         "written": charts.written(date),
@@ -221,19 +215,11 @@ def learner_notes(
 
 
 def write_figures(
-    folder: str | os.PathLike[str],
-    runs: Sequence[Run],
-    *,
-    entries: Sequence[str] = (),
-    network: Network | None = None,
-    node_places: networks.NodePlaces = networks.NOWHERE,
+    folder: str | os.PathLike[str], runs: Sequence[Run], problem: Problem | None = None
 ) -> list[Path]:
-    """Every chart of the runs as a PNG and an SVG in a folder; `entries` names the entries of a
-    point, `network` is what the set was made from, `node_places` where its nodes are. Returns the
-    files.
-    """
+    """Every chart of the runs as a PNG and an SVG in a folder. Returns the files."""
     folder, clock = Path(folder), charts.clock_of(runs[0].stream, runs[0].rounds)
-    shown, written = shown_runs(runs, entries), list[Path]()
+    shown, written = shown_runs(runs, problem), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
     for chart in (
         *totals_charts(runs),
@@ -241,7 +227,7 @@ def write_figures(
         *heat_charts(shown, clock),
         *(
             networks.network_chart(drawn, each.style)
-            for each, drawn in networks.networks_of(shown, clock, network, node_places)
+            for each, drawn in networks.networks_of(shown, clock, problem)
         ),
     ):
         name = "-".join("".join(c if c.isalnum() else " " for c in chart.name).split())
@@ -414,7 +400,7 @@ def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
 ROWS = 40
 
 
-def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.ShownRun]:
+def shown_runs(runs: Sequence[Run], problem: Problem | None = None) -> list[charts.ShownRun]:
     """The first of the runs whose points were kept, all with the same entries: of many, those that
     are largest on average under any of them, in their own order.
     """
@@ -428,7 +414,8 @@ def shown_runs(runs: Sequence[Run], entries: Sequence[str] = ()) -> list[charts.
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    names = np.array(tracking.entry_names(kept[0][1].learner.K, entries))[largest].tolist()
+    called = tracking.entry_names(kept[0][1].learner.K, () if problem is None else problem.labels)
+    names = np.array(called)[largest].tolist()
     return [
         charts.ShownRun(style, run, names, mean[largest], each.edges)
         for (style, run, each), mean in zip(kept, means, strict=True)

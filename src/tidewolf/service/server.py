@@ -47,63 +47,23 @@ SWITCH = 0.001
 def serve(
     where: str | Path,
     *,
-    host: str = "127.0.0.1",
-    port: int = 8000,
-    token_file: Path | None = None,
-    insecure: bool = False,
-    commit_within: float = 0.01,
-    takeover_after: float = 10.0,
-    max_sessions: int = 10_000,
-    max_body: int = 4 << 20,
-    body_seconds: float = 10.0,
-    max_waiting: int = 256,
-    rate: float | None = None,
-    observation_rate: float | None = None,
-    token_sessions: int | None = None,
-    log: bool = False,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    insecure: bool,
+    commit_within: float,
+    takeover_after: float,
+    max_sessions: int,
+    max_body: int,
+    body_seconds: float,
+    max_waiting: int,
+    rate: float | None,
+    observation_rate: float | None,
+    token_sessions: int | None,
+    log: bool,
 ) -> None:
-    """Serve sessions until a signal comes.
-
-    Parameters
-    ----------
-    where : str or path
-        A folder, made if there is none, or "postgresql://...".
-    host : str, default "127.0.0.1"
-        The address to listen at.
-    port : int, default 8000
-        The port; 0 takes any that is free.
-    token_file : path, optional
-        Who may ask; see `requests.Tokens`.
-    insecure : bool, default False
-        Whether every caller may do everything, from anywhere.
-    commit_within : float, default 0.01
-        How long an observation may wait for others to be kept with. Unit: seconds.
-    takeover_after : float, default 10.0
-        When another server of the same PostgreSQL may take the sessions of this one, if it hangs.
-        Unit: seconds.
-    max_sessions : int, default 10_000
-        Sessions, at most.
-    max_body : int, default 4194304
-        Bytes of a body, at most.
-    body_seconds : float, default 10.0
-        How long a body may take to arrive. Unit: seconds.
-    max_waiting : int, default 256
-        Requests under way, at most; a quarter of them may wait for bodies of one token.
-    rate, observation_rate : float, optional
-        Requests, and observations, a second for each token.
-    token_sessions : int, optional
-        Sessions that a token may have under its prefix.
-    log : bool, default False
-        Whether every request is a line of JSON on stderr.
-
-    Raises
-    ------
-    InvalidInput
-        If it must not, or cannot, listen there.
-    CheckpointError
-        If what is kept cannot be opened, or another process serves it.
-    MissingExtra
-        Where FastAPI or uvicorn is not installed.
+    """Serve sessions until a signal comes, with the options of `tidewolf serve`; `where` is a
+    folder, made if there is none, or "postgresql://...".
     """
     for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
         arguments.import_extra(package, "Serving", "serve")

@@ -44,7 +44,7 @@ def backup(
     where: str | Path,
     file: str | Path,
     names: Sequence[str] | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> int:
     """Copy sessions to a file, also while a server serves them.
 
@@ -92,8 +92,7 @@ def backup(
             for done, info in enumerate(infos, 1):
                 copy.execute(_WRITE_SESSION, info)
                 _copy_rows(source, copy, info[0], info[0])
-                if progress is not None:
-                    progress(done, len(infos))
+                progress(done, len(infos))
             _copy_audit(source, copy, names)
     except (sqlite3.Error, OSError) as error:
         raise explained(error, f"The copy {file}", "Give another file.") from None
@@ -105,7 +104,7 @@ def restore(
     where: str | Path,
     names: Sequence[str] | None = None,
     replace: bool = False,
-    progress: Progress | None = None,
+    progress: Progress = lambda done, of: None,
 ) -> int:
     """Put sessions of a copy back, also while others are served there.
 
@@ -145,8 +144,7 @@ def restore(
                 _copy_audit(source, target, names)
             for done, info in enumerate(infos, 1):
                 _put_back(source, target, info, replace, Path(file).name)
-                if progress is not None:
-                    progress(done, len(infos))
+                progress(done, len(infos))
     except (sqlite3.Error, OSError) as error:
         raise explained(error, str(file), "Check the copy and the folder.") from None
     return len(infos)

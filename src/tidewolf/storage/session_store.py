@@ -751,7 +751,7 @@ Backend: TypeAlias = database.File | SessionHandle
 
 
 def backend(
-    where: str | os.PathLike[str] | SessionStore, name: str, *, read_only: bool = False
+    where: str | os.PathLike[str] | SessionStore, name: str, read_only: bool = False
 ) -> Backend:
     """Where the session of this name is kept; in PostgreSQL it is made if there is none."""
     if isinstance(where, SessionStore):
