@@ -1,7 +1,6 @@
 """The benchmarks: tasks and methods that are compared, and our own bars.
 
     python -m benchmarks list | run [SUITE] | table [NAME] | add FOLDER
-    python -m benchmarks crossover              the same as: run size
     python -m benchmarks rounds first_use       bars of these kinds
     python -m benchmarks                        what `make bench` runs: bars, in about ten minutes
 
@@ -22,15 +21,15 @@ KINDS = (*SECTIONED, "oracles", "rounds", "first_use", "at_size", "gpu")
 KNOWN = COMMANDS | {kind: kind for kind in KINDS}
 """name on the command line -> module and function (`report`), imported when it is run"""
 WITH_ARGUMENTS = (*COMMANDS, *SECTIONED)
-BARS = (("rounds",), ("first_use",), ("service",), ("run", "routing", "geant", "--seeds", "1"))
+COMPARED = ("Ensemble", "re-solving", "exact projection (Sinha-Vaze)")
+PART = ("run", "routing", "geant", "uunet", "--seeds", "3", "--methods", *COMPARED)
+BARS = (("rounds",), ("first_use",), ("service",), PART)
 
 
 def main(words: list[str]) -> int:
     from benchmarks.measuring import summary
 
     strict, names = "--strict" in words, [word for word in words if word != "--strict"]
-    if names[:1] == ["crossover"]:
-        names[:1] = ["run", "size"]
     asked = [tuple(names)] if names[:1] and names[0] in WITH_ARGUMENTS else [(n,) for n in names]
     failed = False
     for name, *arguments in asked or BARS:

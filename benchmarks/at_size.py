@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -98,24 +98,17 @@ def traffic(nodes: int, rounds: int, room: float, seed: int = 0) -> tuple[Any, t
     return tunnels, tw.Stream(delay, limit)
 
 
-class Decisions(NamedTuple):
-    """Seconds of each decision: by the clock, and of one core."""
-
-    clock: list[float]
-    core: list[float]
-
-
-def decisions(nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM) -> Decisions:
-    """One after the other, in a session."""
+def decisions(nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM) -> list[list[float]]:
+    """Seconds of each decision of a session: by the clock, and of one core."""
     tunnels, stream = traffic(nodes, rounds, room)
     session = tw.Session(tw.Ensemble(tunnels.splits, experts=[tw.experts.Resolve()]))
-    found = Decisions([], [])
+    found: list[list[float]] = [[], []]
     for t in range(rounds):
         clock, core = perf_counter(), process_time()
         session.play()
         session.observe(loss=stream.losses[t : t + 1], constraint=stream.constraints[t : t + 1])
-        found.clock.append(perf_counter() - clock)
-        found.core.append(process_time() - core)
+        found[0].append(perf_counter() - clock)
+        found[1].append(process_time() - core)
     return found
 
 
@@ -134,11 +127,11 @@ def bars() -> Iterator[Bar]:
     note = f"{used['libraries']:.0f} MB of libraries and machine code come first"
     yield Bar("pairs: memory of data, play and comparator", more, MEGABYTES, "MB", note=note)
     decisions(8, 3)  # machine code and libraries
-    took, name = decisions(), "9,900 pairs, 3 tunnels: a decision"
-    yield Bar(f"{name}, median, by the clock", statistics.median(took.clock), SECONDS, "s")
-    yield Bar(f"{name}, worst of {ROUNDS}, of one core", max(took.core), SECONDS, "s")
-    tight = decisions(rounds=8, room=TOO_LITTLE)
-    print(f"  if no point is feasible: {' '.join(f'{s:.2f}' for s in tight.core)} s of one core")
+    (clock, core), name = decisions(), "9,900 pairs, 3 tunnels: a decision"
+    yield Bar(f"{name}, median, by the clock", statistics.median(clock), SECONDS, "s")
+    yield Bar(f"{name}, worst of {ROUNDS}, of one core", max(core), SECONDS, "s")
+    _, tight = decisions(rounds=8, room=TOO_LITTLE)
+    print(f"  if no point is feasible: {' '.join(f'{s:.2f}' for s in tight)} s of one core")
     for name, words in COMMANDS.items():
         one, two = (command_seconds(words, jobs) for jobs in (1, 2))
         yield Bar(f"{name}, two processes beside one", two / one, SHARE, "of the time")

@@ -11,6 +11,7 @@ policy a small network after DOTE (Perry et al., NSDI 2023): the last 12 traffic
 """
 
 from collections import deque
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,12 @@ def alone(given: Given) -> Any:
 @method("LyapunovDescent", [*CAUTIONS, {"calls_per_round": 4.0}, {"calls_per_round": 16.0}])
 def descent(given: Given, **setting: Any) -> Any:
     return tw.LyapunovDescent(given.K, **setting)
+
+
+for _calls in (4, 16):
+    method(f"LyapunovDescent, {_calls} calls", suites=("size",))(
+        partial(descent, calls_per_round=float(_calls))
+    )
 
 
 @method("Ensemble with Leader")
@@ -171,43 +178,55 @@ def of_window(parts: Any, of: str) -> Any:
     return made
 
 
-@method("re-solving, most even")
-class MostEven:
-    """The best point of the last rounds nearest to the center (or any vertex, `even=False`)."""
+class Advised(Even):
+    """A point that an expert of tidewolf proposes, told one round made of the last k."""
 
     def __init__(
-        self, given: Given, headroom: float = 0.0, k: int = 1, of: str = "mean", even: bool = True
+        self, given: Given, expert: Any, k: int = 1, of: str = "mean", which: int = 0
     ) -> None:
-        self.K, self.of, self.rounds, self.x = given.K, of, deque(maxlen=k), given.K.center
-        self.adviser = tw.experts.Resolve(headroom=(headroom,), even=even)
-        self.state, self.t, self.solves = self.adviser.start(self.K), 0, 0
-
-    def decide(self) -> types.Floats:
-        return self.x
+        super().__init__(given)
+        self.K, self.of, self.rounds, self.which = given.K, of, deque(maxlen=k), which
+        self.expert, self.state = expert, expert.start(given.K)
+        self.t = self.solves = 0
 
     def observe(self, loss: Any, constraint: Any) -> None:
         self.rounds.append((loss, constraint))
         now = [of_window(parts, self.of) for parts in zip(*self.rounds, strict=True)]
         seen, self.t = feedback.FullInformation(*now), self.t + 1
-        state = self.adviser.observe_round(self.K, self.state, seen, self.x, self.t - 1)
-        found = self.adviser.propose(self.K, state, None, self.t, 1, ())
+        state = self.expert.observe_round(self.K, self.state, seen, self.x, self.t - 1)
+        found = self.expert.propose(self.K, state, None, self.t, 1, ())
         self.state, self.solves = found.state, self.solves + found.solves
-        self.x = self.x if found.points[0] is None else found.points[0]
+        point = found.points[self.which]
+        self.x = self.x if point is None else point
+
+
+@method("re-solving, most even", HEADROOMS)
+def most_even(given: Given, headroom: float = 0.0, **window: Any) -> Any:
+    """Of the best points, the one nearest to the center."""
+    return Advised(given, tw.experts.Resolve(headroom=(headroom,), even=True), **window)
 
 
 @method("re-solving, mean of the last 12", [{"k": 4}, {"k": 48}, {"of": "mean + deviation"}])
 def of_mean(given: Given, k: int = 12, **setting: Any) -> Any:
-    return MostEven(given, k=k, even=False, **setting)
+    return Advised(given, tw.experts.Resolve(headroom=(0.0,)), k=k, **setting)
 
 
 @method("re-solving, mean + deviation of the last 12, most even", suites=("traffic",))
 def even_of_mean(given: Given) -> Any:
-    return MostEven(given, k=12, of="mean + deviation")
+    return most_even(given, k=12, of="mean + deviation")
 
 
 @method("re-solving, max of the last 12", [{"k": 4}, {"k": 48}])
 def of_max(given: Given, k: int = 12) -> Any:
-    return MostEven(given, k=k, of="max", even=False)
+    return of_mean(given, k, of="max")
+
+
+@method("leader", [{"which": 1}, {"every": 12}])
+def following(given: Given, which: int = 0, every: int = 48) -> Any:
+    """The best fixed point of the past; `which` 1 weighs violations ten times as much."""
+    if not isinstance(given.K, tw.sets.Polyhedral):
+        raise errors.InvalidInput("On this set the leader needs vertices that others found.")
+    return Advised(given, tw.experts.Leader(every=every), which=which)
 
 
 # --- portfolios -----------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""Each oracle beside reading its input once, what one would call otherwise, and projection.
+"""Oracles of flows and matrices beside reading their input once, what one would call otherwise, and
+projection.
 
 Directions drift: each is the last plus a step of 5 %, and oracles that take a warm start get that
 of the last answer. All times are processor microseconds of one thread; the columns are times as
@@ -12,9 +13,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment, linprog
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import bellman_ford, minimum_spanning_tree
+from scipy.sparse.csgraph import bellman_ford
 from scipy.sparse.linalg import eigsh, svds
 
 from benchmarks.cases import layered_flow
@@ -39,74 +39,6 @@ class Case(NamedTuple):
     """how many times as long as the oracle an other takes at least"""
     ask: Ask | None = None
     """in place of an answer from the last one's warm start"""
-
-
-def by_linprog(K: Any) -> Ask:
-    """SciPy's linprog with the set's description."""
-    set_up = K.description()
-    bounds = np.stack([set_up.lower, set_up.upper], axis=1)
-
-    def ask(d: Any) -> object:
-        costs = d.reshape(-1) if set_up.lift is None else set_up.lift.T @ d.reshape(-1)
-        return linprog(costs, set_up.A_ub, set_up.b_ub, set_up.A_eq, set_up.b_eq, bounds)
-
-    return ask
-
-
-def vectors(n: int) -> Iterator[Case]:
-    """Balls, simplices, knapsacks and products of n entries."""
-    weights = np.random.default_rng(0).uniform(0.5, 1.5, n)
-    for name, K in {
-        "L1Ball": sets.L1Ball(n),
-        "L2Ball": sets.L2Ball(n),
-        "LpBall, p = 3": sets.LpBall(n, 3.0),
-        "Box": sets.Box(np.zeros(n), np.ones(n)),
-        "Ellipsoid, diagonal": sets.Ellipsoid(weights),
-        "GroupBall, tens": sets.GroupBall(np.arange(n) // 10),
-        "KSparse, n/10": sets.KSparse(n, n // 10),
-        "KNormBall, n/10": sets.KNormBall(n, n // 10),
-        "OrderedWeightedBall": sets.OrderedWeightedBall(np.linspace(2.0, 1.0, n)),
-        "Simplex": sets.Simplex(n),
-        "CappedSimplex, 10/n": sets.CappedSimplex(n, 10 / n),
-        "Knapsack, n/20": sets.Knapsack(weights, n / 20),
-        "Product of 10 simplices": sets.Product(*(sets.Simplex(n // 10) for _ in range(10))),
-    }.items():
-        small = n < 1_000 and isinstance(K, sets.Polyhedral)  # else linprog takes minutes
-        others = {"linprog": by_linprog(K)} if small else {}
-        projections = 15 if isinstance(K, sets.Projectable) else 0
-        yield Case(f"{name}, n = {n:,}", K, others, (30, 3, projections))
-
-
-def orders() -> Iterator[Case]:
-    """Permutations, matchings, plans, trees and polytopes."""
-    rng = np.random.default_rng(0)
-    K: Any = sets.Birkhoff(100)
-    yield Case("Birkhoff, n = 100", K, {"scipy": linear_sum_assignment}, (20, 20, 3))
-    rows, columns = rng.random((2, 100))
-    K = sets.Transportation(rows, columns * (rows.sum() / columns.sum()))
-    yield Case("Transportation, 100 x 100", K, {"linprog": by_linprog(K)}, (30, 3, 3))
-    yield Case("Permutahedron, n = 10,000", sets.Permutahedron(rng.random(10_000)),
-               {"argsort": np.argsort}, (50, 50, 20))  # fmt: skip
-    pairs = list(dict.fromkeys(map(tuple, rng.integers(0, 200, (3000, 2)).tolist())))
-    K = sets.Matching(pairs)
-    yield Case(f"Matching, {len(pairs):,} edges", K, {"linprog": by_linprog(K)}, (30, 3, 3))
-    points = rng.standard_normal((1000, 100))
-    numpy = {"numpy": lambda d: points[np.argmin(points @ d)]}
-    yield Case("VertexHull, 1,000 points", sets.VertexHull(points), numpy, (50, 50, 1))
-    A = rng.random((100, 200))
-    K = sets.Polytope(A, 0.3 * A.sum(axis=1), bounds=(0.0, 1.0))
-    yield Case("Polytope, 100 rows, n = 200", K, {"linprog": by_linprog(K)}, (30, 10, 10))
-    n = 20_000
-    ends = np.array([(v, int(rng.integers(v))) for v in range(1, n)], dtype=np.int32)
-    ends = np.concatenate([ends, np.sort(rng.integers(0, n // 2, (80_000, 2)) * [2, 2] + [0, 1])])
-    K = sets.SpanningTrees(ends.tolist())
-
-    def scipy_tree(d: Any) -> object:
-        # weights above 0: SciPy takes 0 for no edge
-        weights = csr_array((d - d.min() + 1.0, (ends[:, 0], ends[:, 1])), shape=(n, n))
-        return minimum_spanning_tree(weights)
-
-    yield Case(f"SpanningTrees, {len(ends):,} edges", K, {"scipy": scipy_tree}, (20, 2, 0))
 
 
 def flows() -> Iterator[Case]:
@@ -259,6 +191,6 @@ def bars(case: Case) -> Iterator[Bar]:
 
 def report() -> None:
     print("Oracles: microseconds, and times as long that others take")
-    for cases in (vectors(100), vectors(100_000), orders(), flows(), matrices()):
+    for cases in (flows(), matrices()):
         for case in cases:
             show(bars(case))

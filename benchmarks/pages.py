@@ -25,9 +25,11 @@ from typing import NamedTuple
 from benchmarks.measuring import ROOT
 from tidewolf.core.errors import InvalidInput
 
-SUITES = ("ranks", "traffic", "network", "energy", "gateway", "portfolio", "matrix", "paper")
+RANKED = ("traffic", "network", "energy", "gateway", "portfolio", "matrix", "paper")
+SUITES = ("ranks", *RANKED, "size")
 PAGES = {
     **dict.fromkeys(SUITES, ("suites", "results")),
+    "size": ("performance", "results"),
     "calls": ("index", "calls"),
     "rounds": ("performance", "rounds"),
     "sdplib": ("public", "public_sdplib"),
@@ -49,10 +51,13 @@ class Table(NamedTuple):
 
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+    note: str = ""
+    """a sentence below it"""
 
     def __str__(self) -> str:
         lines = [f"| {' | '.join(cells)} |" for cells in (self.head, *self.rows)]
-        return "\n".join([lines[0], "|---" * len(self.head) + "|", *lines[1:]])
+        below = ["", self.note] if self.note else []
+        return "\n".join([lines[0], "|---" * len(self.head) + "|", *lines[1:], *below])
 
     @classmethod
     def parsed(cls, body: str) -> Table:

@@ -9,7 +9,6 @@ it.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import public_sdplib, tasks
+from tidewolf.experiments.templates import TrafficFolder
 from tidewolf.problems.base import VARIABLE, data_folder, recorded
 
 
@@ -122,34 +122,17 @@ def state(source: Source) -> str:
 
 
 def from_figret(folder: Path) -> dict[str, Any]:
-    """The arrays of meta_pod_a.npz, from FIGRET's files.
-
-    `train` and `test` have files N.hist, a traffic matrix a line, row by row, and N.opt, the least
-    possible utilisation of each; tunnels.txt the paths of each pair, `0 1:0-1,0-2-1,0-3-1`.
-    """
-    parts = sorted(folder.glob("t*/*.hist"), key=lambda path: int(path.stem))
-    if not parts:
-        raise SystemExit(
-            f"There is no train/1.hist in {folder}; name FIGRET's folder of a network."
-        )
-    full = np.vstack([np.loadtxt(path, ndmin=2) for path in parts])
-    best = np.concatenate([np.loadtxt(path.with_suffix(".opt"), ndmin=1) for path in parts])
-    nodes = range(round(full.shape[1] ** 0.5))
-    ends, uses, pairs = [(i, j) for i in nodes for j in nodes if i != j], [], []
-    for line in filter(str.strip, (folder / "tunnels.txt").read_text().splitlines()):
-        pair, paths = line.split(":")
-        for path in paths.split(","):
-            links = set(pairwise(map(int, path.split("-"))))
-            uses.append([end in links for end in ends])
-            pairs.append(ends.index(tuple(map(int, pair.split()))))
-    network = json.loads((folder / f"{folder.name}.json").read_text())["links"]
-    capacities = {(link["source"], link["target"]): float(link["capacity"]) for link in network}
+    """The arrays of meta_pod_a.npz, from FIGRET's folder of a network."""
+    found = TrafficFolder.read(folder)
+    tunnels = found.tunnels or {}
+    paths, pairs = [(pair, path) for pair in tunnels for path in tunnels[pair]], [*tunnels]
+    ends = [link[:2] for link in found.links]
     return {
-        "demands": full[:, ~np.eye(len(nodes), dtype=bool).ravel()].astype(np.float32),
-        "path_links": np.array(uses, dtype=np.uint8),
-        "path_pair": np.array(pairs, dtype=np.int16),
-        "capacities": np.array([capacities[end] for end in ends]),
-        "best_mlu": best,
+        "demands": found.demands[:, *np.array(pairs).T].astype(np.float32),
+        "path_links": np.array([[e in pairwise(p) for e in ends] for _, p in paths], np.uint8),
+        "path_pair": np.array([pairs.index(pair) for pair, _ in paths], dtype=np.int16),
+        "capacities": np.array([link[2] for link in found.links]),
+        "best_mlu": found.optima,
     }
 
 

@@ -21,9 +21,11 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import tidewolf as tw
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 
@@ -54,6 +56,8 @@ class Task(NamedTuple):
     """whether there is one record, the same for every seed"""
     numbers: Callable[[Problem, Floats], Numbers] | None = None
     """more numbers of the decisions in the rounds that count"""
+    compared: bool = True
+    """whether the best fixed point is sought; on large sets that takes longer than playing"""
 
     def problem(self, rounds: int | None, seed: int) -> Problem:
         """The problem with at most so many rounds."""
@@ -97,9 +101,13 @@ def method(
 
 
 def load(folder: Path | None = None) -> None:
-    """Import our tasks and methods, and the Python files of a folder."""
+    """Import our tasks and methods, and those of a folder: Python files, and experiment files, each
+    of which is a task of the suite "own".
+    """
     from benchmarks import methods, tasks  # noqa: F401
 
+    for path in sorted(folder.glob("*.toml")) if folder else ():
+        task("own", path.stem, recorded=True)(partial(_of_file, path))
     for path in sorted(folder.glob("*.py")) if folder else ():
         name = f"benchmarks_of_{folder.name if folder else ''}_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
@@ -107,3 +115,7 @@ def load(folder: Path | None = None) -> None:
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
+
+
+def _of_file(path: Path, seed: int) -> Problem:
+    return tw.experiments.load(path).problem(seed)

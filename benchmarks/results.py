@@ -19,7 +19,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.measuring import ROOT, Bar
-from benchmarks.pages import SUITES, Skipped, Table
+from benchmarks.pages import RANKED, Skipped, Table
 from benchmarks.suite import BEST, RESULTS, read
 
 Rows = Sequence[dict[str, Any]]
@@ -31,23 +31,36 @@ COLUMNS = {
 BOLD = [*COLUMNS][:8]
 OTHER = ("curve", "regret %", "lower", "upper", "tolerance")
 IMAGES, HINDSIGHT, OURS, WINDOW = ROOT / "docs" / "images", "\u2020", "Ensemble", 0.02
-CURVES = {
-    "re-solving": "#D55E00",
-    "exact projection (Sinha-Vaze)": "#0072B2",
-    "LyapunovDescent": "#56B4E9",
-    OURS: "#009E73",
+FAMILIES = {
+    "#009E73": (OURS, "Ensemble with Leader", "Ensemble without experts"),
+    "#56B4E9": ("LyapunovDescent",),
+    "#0072B2": ("exact projection (Sinha-Vaze)", "CLASP"),
+    "#D55E00": ("re-solving", "re-solving, most even", "re-solving, mean of the last 12",
+                "re-solving, max of the last 12",
+                "re-solving, mean + deviation of the last 12, most even"),
+    "#CC79A7": ("Algorithm 3 (DriftPlusPenalty)", "Algorithm 4 (PrimalDual)",
+                "Algorithm 5 (BanditPrimalDual)"),
+    "#E69F00": ("Wang-Wan-Zhang", "online Frank-Wolfe"),
+    "#666666": ("even", "static", "leader", "trained policy"),
+    "#000000": ("EG", "online Newton step", "PAMR (mean reversion)"),
+}  # fmt: skip
+"""Methods by color; the first one's other settings are a line."""
+STYLES = {
+    name: (mark, color)
+    for color, names in FAMILIES.items()
+    for mark, name in zip("osD^v", names, strict=False)
 }
-"""Methods whose other settings are drawn as a line."""
-MARKS = "vsDPX^p<>hHd*8"
-OVER_ROUNDS = {
-    "even": "#999999",
-    "re-solving": "#D55E00",
-    OURS: "#009E73",
-    "Ensemble with Leader": "#56B4E9",
-    BEST: "#0072B2",
-    "trained policy": "#CC79A7",
+OVER_ROUNDS = ("even", "re-solving", OURS, "Ensemble with Leader", BEST, "trained policy")
+SIZES = {
+    "LyapunovDescent": ("one call", "#009E73"),
+    "LyapunovDescent, 4 calls": ("4 calls", "#56B4E9"),
+    "LyapunovDescent, 16 calls": ("16 calls", "#0072B2"),
+    "exact projection (Sinha-Vaze)": ("exact projection", "#CC79A7"),
+    "exact projection, OSQP to 1e-4": ("by OSQP to 1e-4", "#E69F00"),
+    "re-solving": ("re-solving", "#D55E00"),
 }
-SIZES = CURVES | {"exact projection, OSQP to 1e-4": "#CC79A7"}
+"""Columns, and colors of lines."""
+EXACT, UNITS = [*SIZES][3:5], {"flow": "arcs", "trees": "edges"}
 FRONTIERS = {"exact projection (Sinha-Vaze)": -1.0, "re-solving": 0.3}
 """By how many percent Ensemble's loss may be above what these reach at its violation."""
 
@@ -108,11 +121,11 @@ def cell(row: dict[str, Any], number: str) -> str:
 
 def table(name: str, folder: Path = RESULTS) -> Table:
     """That of a suite, or of ranks over all tasks."""
-    rows = read(folder, *(SUITES[1:] if name == "ranks" else [name]))
+    rows = read(folder, *(RANKED if name == "ranks" else [name]))
     if not rows:
         raise Skipped(f"there are no results in {folder}; `python -m benchmarks run` makes them")
-    if name == "ranks":
-        return ranks(rows)
+    if name in ("ranks", "size"):
+        return ranks(rows) if name == "ranks" else sizes(rows)
     more = dict.fromkeys(n for row in rows for n in row.get("numbers", {}) if n not in OTHER)
     columns, lines = COLUMNS | {n: n for n in more if n not in COLUMNS}, []
     for task, own in by_task(rows).items():
@@ -126,7 +139,7 @@ def table(name: str, folder: Path = RESULTS) -> Table:
                 bold = each.rank and c in BOLD and mean(each.row, c) == least[c]
                 cells.append(f"**{text}**" if bold else text)
             lines.append((*cells, str(each.rank or "")))
-    return Table(("task", "method", *columns.values(), "rank"), lines)
+    return Table(("task", "method", *columns.values(), "rank"), lines, origin(rows))
 
 
 def all_ranks(rows: Rows) -> tuple[list[str], dict[str, dict[str, int]]]:
@@ -152,28 +165,72 @@ def ranks(rows: Rows) -> Table:
     return Table(("method", "mean rank", "tasks", "first", "among three", "worst rank"), lines)
 
 
+def sizes(rows: Rows) -> Table:
+    """Milliseconds per decision, and the share of exact projection's gain on the center."""
+    lines = []
+    for own in by_task(rows).values():
+        found, family = {r["method"]: r for r in own if "numbers" in r}, own[0]["task"].split()[0]
+        even, exact = mean(found["even"], "loss"), [r for n, r in found.items() if n in EXACT]
+        gain = even - min((mean(r, "loss") for r in exact), default=np.nan)
+        cells = [f"{family}, {own[0]['size']:,} {UNITS.get(family, 'rows')}"]
+        for name in SIZES:
+            row, text = found.get(name), ""
+            if row:
+                text, share = f"{mean(row, 'us') / 1e3:.3g} ms", (even - mean(row, "loss")) / gain
+                text += f" ({100 * share:.0f} %)" if share == share else ""
+            cells.append(text)
+        times = [mean(r, "us") / mean(found["LyapunovDescent"], "us") for r in exact]
+        lines.append((*cells, f"{min(times):.2g}" if times else ""))
+    return Table(("set", *(label for label, _ in SIZES.values()), "factor"), lines, origin(rows))
+
+
+def origin(rows: Rows) -> str:
+    """How the rows were made, in a sentence."""
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        seeds = f", seeds 0 to {row['seeds'][-1]}" if len(row["seeds"]) > 1 else ""
+        by = f"in commit {row['commit']} by `python -m benchmarks {row['command']}`"
+        name = row["task"].split()[0] if row["suite"] == "size" else row["task"]
+        found.setdefault(by, {})[name] = f"{name} ({row['rounds']:,} rounds{seeds})"
+    each = (f"{', '.join(own.values())} {by}" for by, own in found.items())
+    return f"Recorded: {'; '.join(each)}."
+
+
 def bars(rows: Rows) -> Iterator[Bar]:
-    """Ensemble's loss above the frontiers of two baselines at its violation, median of seeds."""
+    """Ensemble's loss above the frontiers of two baselines at equal violation, median of seeds: at
+    Ensemble's violation by default, or, where a baseline never violates as little, at the
+    baseline's least, with the caution of Ensemble that has it.
+    """
     for task, own in by_task(rows).items():
         played = [row for row in own if "numbers" in row]
-        ours = [r for r in played if r["method"] == OURS and not r["setting"]]
+        ours = sorted((r for r in played if r["method"] == OURS), key=lambda r: len(r["setting"]))
         for baseline, most in FRONTIERS.items():
             theirs = [row for row in played if row["method"] == baseline]
-            if ours and len(theirs) > 1 and mean(ours[0], "violation") > 0.0:
-                gaps = [
-                    _above(ours[0], theirs, seed) for seed in range(len(ours[0]["numbers"]["loss"]))
-                ]
-                name = f"{task}: loss above {baseline} at the same violation"
-                yield Bar(name, float(np.median(gaps)), most, "%", note=f"{len(gaps)} seeds")
+            if not ours or len(theirs) < 2 or not mean(ours[0], "violation") > 0.0:
+                continue
+            if "worst window" in ours[0]["numbers"]:  # what counts there is the budget
+                continue
+            found = [_above(ours, theirs, seed) for seed in range(len(ours[0]["seeds"]))]
+            gap, lowered = float(np.median([g for g, _ in found])), sum(less for _, less in found)
+            name = f"{task}: loss above {baseline} at the same violation"
+            note = f"{len(found)} seeds, {lowered} at the least violation of {baseline}"
+            yield Bar(name, gap, most, "%", note=note)
 
 
-def _above(ours: dict[str, Any], theirs: Rows, seed: int) -> float:
-    """In percent; theirs linearly between neighbours of the points that no other beats."""
-    points = sorted((r["numbers"]["violation"][seed], r["numbers"]["loss"][seed]) for r in theirs)
-    lowest = np.minimum.accumulate([loss for _, loss in points])
-    violation, loss = (ours["numbers"][name][seed] for name in ("violation", "loss"))
-    there = float(np.interp(violation, [v for v, _ in points], lowest))
-    return 100.0 * (loss - there) / abs(there)
+def _above(ours: Rows, theirs: Rows, seed: int) -> tuple[float, bool]:
+    """In percent, between neighbours of the points that no other beats, and whether the caution of
+    the first of ours, the default, is changed.
+    """
+
+    def points(rows: Rows) -> tuple[Any, Any]:
+        each = sorted((r["numbers"]["violation"][seed], r["numbers"]["loss"][seed]) for r in rows)
+        violations, losses = np.array(each).T
+        return violations, np.minimum.accumulate(losses)
+
+    least, violation = points(theirs)[0][0], points(ours[:1])[0][0]
+    loss = np.interp(least, *points(ours)) if violation < least else points(ours[:1])[1][0]
+    there = np.interp(max(violation, least), *points(theirs))
+    return 100.0 * float(loss - there) / abs(there), bool(violation < least)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -184,7 +241,7 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    rows = read(folder, *(SUITES[1:] if suite == "ranks" else [suite]))
+    rows = read(folder, *(RANKED if suite == "ranks" else [suite]))
     tasks, panels = by_task(rows), [partial(_ranks, rows=rows)]
     if suite == "size":
         families = dict.fromkeys(name.split()[0] for name in tasks)
@@ -198,8 +255,8 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
         pictures["meta"] = [partial(_over_rounds, rows=tasks["meta"])]
     with rc_context({"svg.hashsalt": "tidewolf", "svg.fonttype": "path", "font.size": 9}):
         for name, panels in pictures.items():
-            columns, lines = min(3, len(panels)), -(-len(panels) // 3)
-            size = (4.2 * columns, 3.6 * lines + 0.8) if len(panels) > 1 else (8.4, 5.0)
+            columns, lines = min(2, len(panels)), -(-len(panels) // 2)
+            size = (8.4, 3.4 * lines + 1.0) if len(panels) > 1 else (8.4, 5.2)
             figure = Figure(figsize=size, layout="constrained")
             axes, labels = figure.subplots(lines, columns, squeeze=False).ravel(), dict[str, Any]()
             for ax in axes[len(panels) :]:
@@ -208,14 +265,17 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
                 panel(ax)
                 marks, names = ax.get_legend_handles_labels()
                 labels |= dict(zip(names, marks, strict=True))
-            given: Any = {"loc": "outside lower center", "ncols": min(4, columns + 2)}
-            figure.legend(labels.values(), labels, frameon=False, fontsize=8, **given)
+            given: Any = {"loc": "outside lower center", "ncols": 3, "frameon": False}
+            order = sorted(labels, key=[*STYLES, *labels].index)
+            figure.legend([labels[name] for name in order], order, fontsize=8, **given)
             figure.savefig(images / f"{name}.svg", metadata={"Date": None})
     return [images / f"{name}.svg" for name in pictures]
 
 
 def _panel(ax: Any, rows: Rows, task: str) -> None:
-    """Mean loss against mean violation, or overspend: lines over settings, marks for defaults."""
+    """Mean loss against mean violation, or overspend: lines over settings, marks for defaults;
+    a mark on the upper edge lies above it.
+    """
     best, *found = entries(rows)
     number, words = "violation", "mean violation per round"
     ranked, least = [e for e in found if e.rank], mean(best.row, "tolerance")
@@ -227,38 +287,39 @@ def _panel(ax: Any, rows: Rows, task: str) -> None:
         across = max(mean(row, number), 0.03 * least) if limited else mean(row, "loss p99")
         return across, mean(row, "loss")
 
-    for name, color in CURVES.items():
-        own = sorted(place(r) for r in rows if r["method"] == name and "numbers" in r)
-        if own:
-            ax.plot(*zip(*own, strict=True), ".-", color=color, lw=1, ms=4)
-    names = sorted({row["method"] for row in rows} - {*CURVES, BEST})  # the same in every panel
-    for each in ranked:
-        color = CURVES.get(each.name, "#666666")
-        mark = "o" if each.name in CURVES else MARKS[names.index(each.name) % len(MARKS)]
-        size = 11 if each.name == OURS else 6
-        ax.plot(*place(each.row), mark, color=color, ms=size, mec="white", label=each.name)
     losses = [mean(best.row, "loss"), *(mean(e.row, "loss") for e in ranked)]
+    ours = [mean(e.row, "loss") for e in ranked if e.name == OURS]
+    low, high = min(losses), max(float(np.quantile(losses, 0.7)), *ours)
+    low, high = low - 0.1 * (high - low), high + 0.1 * (high - low)
     ax.axhline(losses[0], color="#333333", lw=0.8, ls=":", label=BEST)
-    low, high = min(losses), float(np.quantile(losses, 0.8))
-    ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+    for each in reversed(ranked):
+        mark, color = STYLES.get(each.name, ("*", "#000000"))
+        own = sorted(place(r) for r in rows if r["method"] == each.name and "numbers" in r)
+        if mark == "o":
+            ax.plot(*zip(*own, strict=True), ".-", color=color, lw=1, ms=4)
+        x, y = place(each.row)
+        given: Any = {"ms": 10 if each.name == OURS else 6, "mec": "white", "clip_on": False}
+        ax.plot(x, min(y, high), mark, color=color, label=each.name, zorder=3, **given)
+    ax.set_ylim(low, high)
     if limited:
         ax.set_xscale("log")
-        given: Any = {"color": "#009E73", "alpha": 0.07, "lw": 0, "label": "within the tolerance"}
+        given = {"color": "#009E73", "alpha": 0.07, "lw": 0, "label": "within the tolerance"}
         ax.axvspan(0.025 * least, least, **given)
-    ax.set(title=task, ylabel="mean loss per round")
+    ax.set_title(task, pad=8)
+    ax.set_ylabel("mean loss per round")
     ax.set_xlabel(words if limited else "99th percentile of the loss")
     ax.grid(color="#EEEEEE")
 
 
 def _over_rounds(ax: Any, rows: Rows) -> None:
     """Means over a twentieth of the rounds."""
-    for name, color in OVER_ROUNDS.items():
+    for number, name in enumerate(OVER_ROUNDS):
         for row in rows:
             if row["method"] == name and not row["setting"] and "numbers" in row:
                 curve = np.convolve(row["numbers"]["curve"], np.full(5, 0.2), "valid")
                 ends = row["rounds"] * np.arange(5, 5 + len(curve)) / len(row["numbers"]["curve"])
                 late = row["first"] + row["rounds"] / 20 if name == "trained policy" else 0.0
-                ax.plot(ends[ends > late], curve[ends > late], color=color, label=name)
+                ax.plot(ends[ends > late], curve[ends > late], f"C{number}", label=name)
     ax.set(xlabel="round", title="Meta PoD a, 12 pairs, means over a twentieth of the rounds")
     ax.set_ylabel("utilisation of the fullest link\nover the least possible (lower is better)")
     ax.grid(color="#EEEEEE")
@@ -271,7 +332,7 @@ def _ranks(ax: Any, rows: Rows) -> None:
     ax.imshow(grid, cmap="YlGn_r", aspect="auto")
     for (i, j), rank in np.ndenumerate(grid):
         if rank == rank:
-            color = "white" if rank <= 4 else "black"
+            color = "white" if rank <= 7 else "black"
             ax.text(j, i, f"{rank:.0f}", ha="center", va="center", color=color, fontsize=8)
     ax.set_xticks(range(len(tasks)), tasks, rotation=40, ha="right")
     ax.set_yticks(range(len(found)), list(found))
@@ -279,11 +340,14 @@ def _ranks(ax: Any, rows: Rows) -> None:
 
 
 def _sizes(ax: Any, rows: Rows, family: str) -> None:
-    """Microseconds per decision over the size of a family."""
+    """Time per decision over the size of a family; lower is better."""
     played = [r for r in rows if r["task"].split()[0] == family and "numbers" in r]
-    for name, color in SIZES.items():
-        own = [row for row in played if row["method"] == name and not row["setting"]]
-        times = [mean(row, "us") for row in own]
-        ax.loglog([row["size"] for row in own], times, ".-", color=color, label=name)
-    ax.set(title=family, xlabel="rows or entries", ylabel="us per decision (lower is better)")
+    for name, (label, color) in SIZES.items():
+        own = [row for row in played if row["method"] == name]
+        times = [mean(row, "us") / 1e3 for row in own]
+        ax.loglog([row["size"] for row in own], times, ".-", color=color, label=label)
+    every = sorted({row["size"] for row in played})
+    ax.set_xticks(every, map("{:,}".format, every))
+    ax.set_xticks([], minor=True)
+    ax.set(title=family, xlabel=UNITS.get(family, "rows"), ylabel="ms per decision")
     ax.grid(color="#EEEEEE")

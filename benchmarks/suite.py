@@ -14,6 +14,7 @@ A row has a list with a number for each seed; only rounds that count are in it:
                                 four rounds are played (first seed, default setting)
     calls, programs             oracle calls and programs solved per round
     regret %                    mean loss above that of the certified comparator, in percent of it
+    worst window                the largest net overspend of a period of a budget, as a share of it
 
 A row may have `skipped` with the reason in place of numbers. The row of the comparator, "best fixed
 point *", knows all rounds; "tolerance" there is 1 % of the mean violation of the best fixed point
@@ -46,8 +47,8 @@ from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 RESULTS, BEST = ROOT / "benchmarks" / "results", "best fixed point *"
-TOLERANCE, CURVE, SECONDS = 0.01, 100, 300.0
-"""Of what ignoring constraints violates; points of a curve; what a run may take."""
+TOLERANCE, CURVE = 0.01, 100
+"""Of what ignoring constraints violates; points of a curve."""
 TEMPLATE = '''"""A method for `python -m benchmarks run network --from {folder}`."""
 
 from benchmarks.registry import method
@@ -171,15 +172,17 @@ def comparator(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def rows_of(
-    name: str, methods: Sequence[str], seeds: int, rounds: int | None, sweep: bool
+    name: str, methods: Sequence[str], seeds: int, rounds: int | None, sweep: bool, most: float
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a task, the comparator's first."""
+    """The rows of a task, the comparator's first; no run that takes over `most` seconds."""
     task = TASKS[name]
     problems = [task.problem(rounds, s) for s in range(1 if task.recorded else seeds)]
     about = {"suite": task.suite, "task": name, "rounds": len(problems[0])}
     about |= {"first": first_of(task, problems[0]), "size": problems[0].K.shape[0]}
-    best = [comparator(task, problem) for problem in problems]
-    yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
+    about["seeds"] = [*range(len(problems))]
+    best = [comparator(task, problem) for problem in problems if task.compared]
+    if best:
+        yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
     for each in methods:
         make, settings, suites = METHODS[each]
         if suites and task.suite not in suites:
@@ -189,10 +192,10 @@ def rows_of(
             try:
                 if not setting:
                     size, pause = tried(task, problems[0], make)
-                    if pause * len(problems[0]) > SECONDS:
+                    if pause * len(problems[0]) > most:
                         raise InvalidInput(f"A round takes about {pause:.2g} s.")
                 runs = [played(task, p, make, setting, s) for s, p in enumerate(problems)]
-                for run, other in zip(runs, best, strict=True):
+                for run, other in zip(runs, best, strict=False):
                     upper = other["upper"]
                     run["regret %"] = 100.0 * (run["loss"] - upper) / (abs(upper) or 1.0)
                 runs[0] |= {} if setting else {"MB": size}
@@ -220,9 +223,10 @@ def made(command: str) -> dict[str, str]:
         for words in (["log", "-1", "--format=%h"], ["status", "--porcelain"])
     )
     commit = last.stdout.strip() + "-changed" * bool(changed.stdout)
-    versions = [f"{name} {version(name)}" for name in ("tidewolf", "numpy", "scipy", "numba")]
-    where = f"Python {platform.python_version()}, {platform.machine()}"
-    return {"command": command, "commit": commit, "versions": ", ".join((*versions, where))}
+    versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")]
+    versions += [f"Python {platform.python_version()}", platform.machine()]
+    words = ", ".join((f"tidewolf {tw.__version__}", *versions))
+    return {"command": command, "commit": commit, "versions": words}
 
 
 def read(folder: Path = RESULTS, *suites: str) -> list[dict[str, Any]]:
@@ -256,6 +260,7 @@ def report(words: Sequence[str] = ()) -> int:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--rounds", type=int, help="at most this many of each task")
     parser.add_argument("--defaults", action="store_true", help="no other settings")
+    parser.add_argument("--seconds", type=float, default=300.0, help="what a run may take")
     parser.add_argument("--record", action="store_true", help="write into benchmarks/results")
     parser.add_argument("--from", dest="folder", type=Path, help="a folder of tasks and methods")
     given = parser.parse_args(words)
@@ -265,12 +270,14 @@ def report(words: Sequence[str] = ()) -> int:
     if unknown := {*given.names, *methods} - known:
         parser.error(f"{min(unknown)!r} is not in what `python -m benchmarks list` prints.")
     folder, about = RESULTS if given.record else OUT / "results", made(f"run {shlex.join(words)}")
+    print(HEAD)
     for name, task in TASKS.items():
         if given.names and not {name, task.suite} & {*given.names}:
             continue
         try:
             rows = []
-            for row in rows_of(name, methods, given.seeds, given.rounds, not given.defaults):
+            sweep = not given.defaults
+            for row in rows_of(name, methods, given.seeds, given.rounds, sweep, given.seconds):
                 print(line(row), flush=True)
                 rows.append(row | about)
             write(folder, rows)
@@ -280,8 +287,11 @@ def report(words: Sequence[str] = ()) -> int:
     return 0
 
 
+HEAD = f"{'task':12} {'method':34} {'setting':28} {'loss':>10} {'violation':>10} {'time':>12}"
+
+
 def line(row: dict[str, Any]) -> str:
-    """A row for the screen."""
+    """A row for the screen, under HEAD."""
     setting = ", ".join(f"{name} {value}" for name, value in row["setting"].items())
     name = f"{row['task']:12} {row['method'][:34]:34} {setting[:28]:28}"
     if "skipped" in row:
@@ -320,10 +330,12 @@ def add(words: Sequence[str] = ()) -> int:
         for found in (TASKS, METHODS)
     )
     failed = not (tasks or methods)
+    print(HEAD)
     for name in [*tasks, *(["routing", "tunnels", "charging", "maxcut"] if methods else [])]:
-        for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, sweep=True):
+        for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, True, 300.0):
             print(line(row))
             failed |= "skipped" in row
-    print(f"{len(methods)} methods and {len(tasks)} tasks: {'NOT all well' if failed else 'well'}.")
-    print(f"python -m benchmarks run --from {folder} plays them on everything.")
+    verdict = "NOT all well; what is skipped has no row in tables" if failed else "well"
+    print(f"{', '.join([*methods, *tasks]) or 'Nothing is added'}: {verdict}.")
+    print(f"python -m benchmarks run routing --from {folder} --seeds 1 plays a task.")
     return int(failed)

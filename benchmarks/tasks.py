@@ -192,7 +192,7 @@ def drifting(K: Any, rounds: int | None, seed: int) -> tw.Stream:
 
 
 def _of_size(name: str, make: Callable[[int], Any], size: int) -> None:
-    @task("size", f"{name} {size}")
+    @task("size", f"{name} {size}", compared=False)
     def build(rounds: int | None = None, seed: int = 0) -> Problem:
         K = make(size)
         return Problem(name, K, drifting(K, rounds, seed), "Drifting linear losses.")

@@ -6,7 +6,6 @@ copies from and to the host, passes over whole points, and arrays that are made 
     traffic.reads, traffic.large_reads, traffic.homeless
 """
 
-import math
 from collections import Counter
 from typing import Any
 
@@ -57,15 +56,14 @@ class Traffic(TorchFunctionMode):
         given = [part for part in arrays if isinstance(part, torch.Tensor)]
         if max((part.numel() for part in given), default=0) >= self.entries:
             self.passes[name] += 1
-        first = {"matmul": 0, "addmv": 1, "addmv_": 1}.get(name)
+        first = {"matmul": 0, "addmv": 1, "addmv_": 1, "addmm": 1}.get(name)
         if first is not None and len(given) > first + 1:
-            matrix, vector = sorted(given[first : first + 2], key=lambda part: -part.ndim)
+            matrix, vectors = sorted(given[first : first + 2], key=lambda part: -part.numel())
             self.products += (
                 matrix.ndim == 2
-                and vector.ndim == 1
                 and matrix.numel() == self.entries
                 and min(matrix.shape) > 1
-                and vector.shape[0] < math.prod(matrix.shape)
+                and vectors.numel() <= 8 * max(matrix.shape)
             )
 
     @property

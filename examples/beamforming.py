@@ -168,20 +168,6 @@ ax.plot(receivers[moment], bears[moment], "o", color="black", label="receivers, 
 ax.set(xlabel="angle [degrees]", ylabel="power heard", ylim=(0, None))
 ax.set_title(f"Round {moment}: the mix lies between the two beams")
 ax.legend()
-
-# %%
-# Over time
-# ---------
-
-fig, axes = plt.subplots(2, 1, figsize=(8, 4.5), layout="constrained", sharex=True)
-shown = {"zero-forcing": PINK, "Ensemble, two closed forms": GREEN, "Ensemble, all four": BLUE}
-for name, colour in shown.items():
-    axes[0].plot(power[name], color=colour, label=name)
-    axes[1].plot(1000 * np.cumsum(over[name]), color=colour)
-axes[0].set(ylabel="heard by the walker", ylim=(0, None))
-axes[1].set(ylabel="heard too much so far\n[thousandths]", xlabel="round")
-fig.suptitle("What is heard too much is heard in few moments")
-fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 plt.show()
 # sphinx_gallery_thumbnail_number = 2
 

@@ -18,7 +18,7 @@ ROUNDS = 720  # 72 in the tests
 DAY = 24  # rounds: an hour each
 SEED = 0
 CAP = 0.3
-BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, GREEN = "#D55E00", "#009E73"
 plt.rcParams.update({"figure.figsize": (8, 4.5), "figure.constrained_layout.use": True})
 
 # %%
@@ -137,17 +137,6 @@ assert run.violations.sum() < resolved[0.0].violations.sum()
 # Moving ones are cheaper by about a sixth, at a few hours over the budget. Where the Ensemble does
 # not win: re-solving with the right headroom is as good, and simpler, and twice the usual
 # change of an hour happens to be right here. With none, the budget is broken in four hours of ten.
-
-figure, axes = plt.subplots()
-for name, used, colour in (
-    ("re-solving, headroom 0", resolved[0.0].violations, BLUE),
-    ("re-solving, headroom 2", resolved[2.0].violations, GREEN),
-    ("Ensemble", run.violations, ORANGE),
-):
-    axes.plot(np.arange(ROUNDS) / DAY, BUDGET * np.cumsum(used) / 1000, color=colour, label=name)
-axes.set(xlabel="days", ylabel="over the budget so far (kgCO2 for each kW)", xlim=(0, ROUNDS / DAY))
-axes.set_title("Without headroom the budget leaks hour after hour")
-axes.legend()
 
 # %%
 # What a tighter budget costs

@@ -101,9 +101,7 @@ assert run.certificate.holds
 print(run.experts)
 
 HEADROOMS = (0.0, 1.0, 2.0, 4.0)
-resolved = {
-    h: tw.run(tw.baselines.Resolve(K, headroom=h), stream, decisions=h == 0) for h in HEADROOMS
-}
+resolved = {h: tw.run(tw.baselines.Resolve(K, headroom=h), stream) for h in HEADROOMS}
 outcome = {}
 fixed = {"on arrival": on_arrival, "even": even, "cheapest hours": cheapest}
 if best.feasible:
@@ -162,23 +160,6 @@ axes.axhline(FEEDER, color="black", linestyle="--", label="feeder")
 axes.set_xticks(hour[::3], clock[::3])
 axes.set(xlabel="hour", ylabel="load (kW)", ylim=(0, 200), xlim=(0, HOURS - 1))
 axes.set_title(f"Night {t}: the cars fill what the households leave")
-axes.legend(ncols=2)
-
-# %%
-# Through the winter. Each dot is the fullest hour of a night.
-
-figure, axes = plt.subplots()
-loads = {
-    "on arrival": (np.tile(on_arrival, (DAYS, 1)), PINK),
-    "re-solving, headroom 0": (resolved[0.0].decisions.points, BLUE),
-    "Ensemble": (run.decisions.points, ORANGE),
-}
-for name, (points, colour) in loads.items():
-    peak = (households + points @ in_hour.T).max(axis=1)
-    axes.plot(peak, ".", color=colour, markersize=4, label=name)
-axes.axhline(FEEDER, color="black", linestyle="--", label="feeder")
-axes.set(xlabel="nights since the first of October", ylabel="load in the fullest hour (kW)")
-axes.set_title("The feeder is used, and seldom overloaded")
 axes.legend(ncols=2)
 plt.show()
 

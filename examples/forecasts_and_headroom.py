@@ -179,22 +179,6 @@ for who, losses, over, colour, mark in (
 axes.set(xlabel="mean cost of a round", ylabel="mean overload (share of the flow)")
 axes.set_title("No headroom has to be chosen, and a forecast that fails does little harm")
 axes.legend()
-
-# %%
-# Overload adds up where the forecast is believed. Experts that violate limits lose their weight, so
-# the mix does not follow.
-
-figure, axes = plt.subplots()
-for who, over, colour in (
-    ("believing the forecast, headroom 1", believed_over, PINK),
-    ("re-solving, headroom 1", resolved[1].violations, BLUE),
-    ("Ensemble with the forecast", told_over, GREEN),
-):
-    axes.plot(days, np.cumsum(over), color=colour, label=who)
-axes.axvline(days[stuck][0], color="black", linestyle="--", label="the feed is stuck")
-axes.set(xlabel="days", ylabel="overload so far (shares of the flow)", xlim=(0, days[-1]))
-axes.set_title("Overload adds up for anyone who believes the stuck forecast")
-axes.legend()
 plt.show()
 
 # %%

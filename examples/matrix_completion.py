@@ -146,18 +146,6 @@ fig.suptitle("The run finds out to follow the repaired fit; alone it learns slow
 fig.legend(loc="outside lower center", ncols=3)
 
 # %%
-# The gap that the rule speaks of, for the customer of each round, beside what is allowed.
-
-fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for name, colour in (("fit", PINK), ("Ensemble with both", BLUE)):
-    gap = rule.values_at(played[name]) + allowed
-    ax.plot(gap, ".", markersize=3, color=colour, label=name)
-ax.plot(allowed, color="black", label="allowed")
-ax.set(xlabel="round", ylabel="small shops behind the others [stars]", ylim=(-0.75, 1.4))
-ax.set_title("The fit passes on what ratings say of small shops; the run stays below the line")
-ax.legend()
-
-# %%
 # What the run believes in the end, beside what ratings are before noise: few tastes, and small shops
 # (marked) lifted where the rule asks for it.
 
@@ -176,7 +164,7 @@ axes[1].set_xticklabels(["small"] * small.sum(), rotation=45)
 fig.colorbar(image, ax=axes, label="stars from the middle")
 fig.suptitle("The forecast keeps the tastes and lifts the small shops")
 plt.show()
-# sphinx_gallery_thumbnail_number = 3
+# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data

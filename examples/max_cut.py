@@ -207,21 +207,6 @@ for ax, moment, name in zip(axes, (morning, evening), ("day", "night"), strict=T
 axes[1].set_xlabel("west to east [m]")
 axes[0].legend(fontsize="small", loc="upper right", ncols=2)
 fig.suptitle("Most heavy pairs are cut, and which are heavy changes with the hour")
-
-# %%
-# How well the diagonal is kept. Advice has ones there, so that the more it is trusted, the less
-# there is to break.
-
-fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for each, colour, name in (
-    (bold, PINK, "Ensemble alone, caution 1"),
-    (alone, GREEN, "Ensemble alone"),
-    (run, BLUE, "Ensemble with the three as advice"),
-):
-    ax.plot(np.cumsum(each.violations) / (np.arange(ROUNDS) + 1), color=colour, label=name)
-ax.set(xlabel="round", ylabel="largest diagonal entry above 1, mean so far", ylim=(0, None))
-ax.set_title("Caution keeps the diagonal, and so does good advice")
-ax.legend()
 plt.show()
 # sphinx_gallery_thumbnail_number = 2
 

@@ -190,17 +190,6 @@ ax.axvline(shift, color="black", linestyle=":", label="the world changes")
 ax.set(xlabel="round", ylabel="overload so far [Gbit/s x rounds]")
 ax.set_title("In the new world the policy overloads links far more alone than guarded")
 ax.legend()
-
-# %%
-fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-smooth = np.ones(DAY) / DAY
-for name, colour in drawn.items():
-    daily = np.convolve(delay[name], smooth, "valid")
-    ax.plot(np.arange(len(daily)) + DAY - 1, daily, color=colour, label=name)
-ax.axvline(shift, color="black", linestyle=":", label="the world changes")
-ax.set(xlabel="round", ylabel="delay [ms], mean of a day")
-ax.set_title("What the guard costs: about a tenth of a millisecond")
-ax.legend()
 plt.show()
 
 # %%

@@ -260,17 +260,7 @@ axes[1].set(xlabel="round", ylabel="budget broken so far [seasons' sales]", ysca
 axes[1].set_title("Broken")
 fig.suptitle("The own learner earns a little more, the Ensemble keeps the budget better")
 fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-
-# %%
-fig, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-drawn = {"WeighCorners": ORANGE, "Ensemble": BLUE, "best fixed in hindsight": "black"}
-for name, colour in drawn.items():
-    ax.step(np.arange(WEEKS) + 1, played[name][-1], where="mid", color=colour, label=name)
-ax.set(xlabel="week", ylabel="discount [share of the full one]", ylim=(-0.02, 1.02))
-ax.set_title("The plans of the last round: discounts never fall")
-ax.legend()
 plt.show()
-# sphinx_gallery_thumbnail_number = 2
 
 # %%
 # What to change for your own data

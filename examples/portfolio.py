@@ -129,17 +129,6 @@ axes.legend()
 # Where it loses: costs. Equal weights hardly trade, and in a market without much to be learned they
 # end above the mix once costs are paid. Put another ``SEED`` in, such as 1 or 2, and see.
 
-figure, axes = plt.subplots()
-axes.stackplot(
-    np.arange(DAYS),
-    [100 * run.measures[:, -4 + i] for i in range(4)] + [100 * run.measures[:, :-4].sum(axis=1)],
-    labels=[*advice, "descent, four step sizes"],
-    colors=[*(COLOURS[name] for name in advice), "#DDDDDD"],
-)
-axes.set(xlabel="days", ylabel="weight in the mix (%)", xlim=(0, DAYS - 1), ylim=(0, 100))
-axes.set_title("In four years no rule earns enough to have most of the say")
-axes.legend(loc="upper left", ncols=2)
-
 # %%
 # Soft limits that move
 # ---------------------

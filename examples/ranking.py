@@ -152,20 +152,6 @@ axes.set_title("Clicks, promises, and a page that keeps still: two of three")
 axes.legend(loc="center", fontsize="small")
 
 # %%
-# Newcomers under three policies. Sorted, they have what is left over.
-
-newcomers = rows[2]
-days = np.arange(ROUNDS) / DAY
-figure, axes = plt.subplots()
-shares = [-100 * np.tensordot(x, newcomers, 2) for x in (sorted_last, by_hour.decisions.points)]
-axes.plot(days, shares[0], color=PINK, linewidth=0.7, label="sorted")
-axes.plot(days, shares[1], color=GREEN, label="Ensemble, by the hour")
-axes.plot(days, 100 * guaranteed[:, 2], "--", color="black", label="guaranteed")
-axes.set(xlabel="days", ylabel="attention for newcomers (%)", xlim=(0, days[-1]), ylim=(0, 60))
-axes.set_title("The promise is kept as it moves")
-axes.legend(ncols=3)
-
-# %%
 # What the page shows
 # -------------------
 #

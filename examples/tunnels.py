@@ -20,7 +20,7 @@ import tidewolf as tw
 ROUNDS = 384  # 24 in the tests
 DAY = 96  # rounds: a quarter of an hour each
 SEED = 0
-BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+BLUE, ORANGE = "#0072B2", "#D55E00"
 plt.rcParams.update({"figure.figsize": (8, 4.5), "figure.constrained_layout.use": True})
 
 # %%
@@ -146,29 +146,17 @@ assert utilisation["re-solving"].mean() < utilisation["shortest tunnel"].mean()
 # If somebody can compute it for you beforehand, from days that are like the next ones, you need
 # nothing else. When a burst begins, anyone who learns from the past is a round late.
 
-colours = {"shortest tunnel": "#999999", "a third each": PINK, "re-solving": BLUE}
-colours |= {"best fixed split in hindsight": GREEN, "Ensemble": ORANGE}
+colours = {"shortest tunnel": "#999999", "re-solving": BLUE, "Ensemble": ORANGE}
 hours = np.arange(ROUNDS) * 24 / DAY
 
 figure, axes = plt.subplots()
 axes.axvspan(hours[outage][0], hours[outage][-1], color="#DDDDDD", label="fibre cut")
-for name in ("shortest tunnel", "re-solving", "Ensemble"):
-    axes.plot(hours, 100 * utilisation[name], color=colours[name], linewidth=1, label=name)
+for name, colour in colours.items():
+    axes.plot(hours, 100 * utilisation[name], color=colour, linewidth=1, label=name)
 axes.plot(hours[:-1], 100 * least, ":", color="black", linewidth=0.8, label="the least possible")
 axes.set(xlabel="hours", ylabel="fullest link (% of its capacity)", xlim=(0, hours[-1]))
 axes.set_title("Three tunnels a pair instead of one take the peaks off the fullest link")
 axes.legend(ncols=2)
-
-# %%
-# Averages hide the bad quarters of an hour, so here are all of them, sorted.
-
-figure, axes = plt.subplots()
-for name, used in utilisation.items():
-    part = 100 * np.arange(1, ROUNDS) / ROUNDS
-    axes.plot(np.sort(used[:-1] / least), part, color=colours[name], label=name)
-axes.set(xlabel="fullest link over the least possible", ylabel="rounds up to that (%)")
-axes.set_title("The Ensemble stays near the least that was possible")
-axes.legend()
 
 # %%
 # Where the traffic is, on the mean quarter of an hour: thick links carry more.

@@ -28,7 +28,6 @@ REFERENCES = "tests/test_functions.py::test_batches_agree_with_the_formula"
 
 ENSEMBLE = "tests/test_ensemble.py"
 ENSEMBLE_SUMS = f"{ENSEMBLE}::test_its_sums_are_those_of_the_inequality_written_plainly"
-ENSEMBLE_VALUES = f"{ENSEMBLE}::test_by_values_its_sums_are_those_of_the_file"
 ENSEMBLE_GUARANTEE = f"{ENSEMBLE}::test_a_promise_is_the_formula_of_its_file"
 HEDGE = "tests/test_hedge.py"
 DATES, CSV = "tests/test_dates.py", "tests/test_files.py"
@@ -39,7 +38,6 @@ RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_
 NETWORK, ROUND_READER = "tests/test_networks.py", "tests/test_round_reader.py"
 CVXPY = "tests/test_from_cvxpy.py"
 CVXPY_KINDS = f"{CVXPY}::test_each_passes_the_checks_of_functions"
-CVXPY_VALUES = f"{CVXPY}::test_values_are_those_of_cvxpy_and_subgradients_lie_below"
 
 
 class Patch(NamedTuple):

@@ -33,22 +33,6 @@ def named(values):
     return {value if isinstance(value, str) else value.__name__: value for value in values}
 
 
-def covered(**given):
-    """Parametrize by every combination of named values; those beyond a covering array are soak."""
-    factors = {factor: named(values) for factor, values in given.items()}
-    names = [dict(zip(factors, combo, strict=True)) for combo in product(*factors.values())]
-    soon = set(cover([pairs(**each) for each in names]))
-    cases = [
-        pytest.param(
-            *(factors[factor][name] for factor, name in each.items()),
-            id="-".join(each.values()),
-            marks=() if i in soon else pytest.mark.soak,
-        )
-        for i, each in enumerate(names)
-    ]
-    return pytest.mark.parametrize(tuple(factors), cases)
-
-
 def thinned(every, **factors):
     """Parametrize by every combination of named values; one of `every` is quick, so that each value
     meets some of each other factor, and the rest are soak.
@@ -66,7 +50,5 @@ def thinned(every, **factors):
 
 def few(count, values):
     """Values to parametrize by: the first `count` are quick, the rest soak."""
-    return [
-        value if i < count else pytest.param(value, marks=pytest.mark.soak)
-        for i, value in enumerate(values)
-    ]
+    rest = [pytest.param(value, marks=pytest.mark.soak) for value in values[count:]]
+    return [*values[:count], *rest]

@@ -65,19 +65,15 @@ def _arrays(good):
     one[-1] = np.nan
     numbers = (np.inf, 1e300, -1e160, 1e-300, 0.0)
     kinds = (str, object, complex, np.float32, np.longdouble, good.dtype.newbyteorder())
+    own = (np.float16, np.int8, bool)
     return [
-        one.reshape(shape),
+        *(one.reshape(shape), -good - 1.0, np.full(shape, None), good[None], good.tolist()),
         *(np.full(shape, number) for number in numbers),
-        -good - 1.0,
         *(good.astype(kind) for kind in kinds),
-        np.full(shape, None),
-        *(np.ones(shape, dtype=kind) for kind in (np.float16, np.int8, bool)),
+        *(np.ones(shape, dtype=kind) for kind in own),
+        *(np.append(good.reshape(-1), 1.0), np.asfortranarray(good)),
         np.ma.masked_array(good, np.ones(shape, dtype=bool)),
-        good[None],
-        np.append(good.reshape(-1), 1.0),
-        np.asfortranarray(good),
         np.repeat(good, 2, axis=-1)[..., ::2] if good.ndim else good,
-        good.tolist(),
     ]
 
 
@@ -99,9 +95,8 @@ def described(bad):
 
 def _stream(n, rounds=3):
     costs = np.arange(float(rounds * n)).reshape(rounds, n)
-    return tw.Stream(
-        functions.Linear(costs), functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0))
-    )
+    limits = functions.Affine(np.ones((rounds, n)), np.full(rounds, 2.0))
+    return tw.Stream(functions.Linear(costs), limits)
 
 
 @cache
@@ -111,9 +106,8 @@ def _run():
 
 @cache
 def _comparison():
-    return tw.compare(
-        [learners.LyapunovDescent, baselines.SinhaVaze], {"mine": (sets.Simplex(2), _stream(2))}
-    )
+    kinds = [learners.LyapunovDescent, baselines.SinhaVaze]
+    return tw.compare(kinds, {"mine": (sets.Simplex(2), _stream(2))})
 
 
 def doors(folder):
@@ -230,20 +224,14 @@ def _custom():
 
 def _hooks(kind):
     """What a learner writes for its base to call: no front doors."""
-    return [
-        name
-        for name in dir(kind)
-        if inspect.isfunction(inspect.getattr_static(kind, name))
-        and not hasattr(base.Learner, name)
-        and name not in base.CHECKS
-    ]
+    own = {name for name in dir(kind) if inspect.isfunction(inspect.getattr_static(kind, name))}
+    return [*own - {*dir(base.Learner)} - {*base.CHECKS}]
 
 
 def _learners():
     K = sets.Simplex(2)
-    sizes = dict.fromkeys(
-        ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size"), 1.0
-    )
+    names = ("loss_lipschitz", "constraint_lipschitz", "loss_size", "constraint_size")
+    sizes = dict.fromkeys(names, 1.0)
     for kind in (*learners.every().values(), *baselines.every().values()):
         learner = kind.examples(K, 5)[0]
         some = {"K": K, "horizon": 5, "caution": 1.0, "calls_per_round": 1.0, "block": 1, **sizes}
@@ -327,9 +315,8 @@ def _evaluations(folder):
     asked = {"learner": learner, "stream": stream, "K": K, "run": run, "shortest": 2}
     asked |= {"comparator": run.comparator, "decisions": True, "every": 2, "state": state}
     asked |= {"start": 0, "stop": 2, "context": tw.experts.Season(2, 2)}
-    asked["runs"] = [
-        tw.run(learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32)
-    ]
+    made = ((learners.LyapunovDescent(K, horizon=t), _stream(2, t)) for t in (8, 16, 32))
+    asked["runs"] = [tw.run(*each) for each in made]
     asked |= {"learners": [learners.LyapunovDescent], "streams": {"mine": (K, stream)}}
     asked |= {"cautions": [1.0], "budgets": [1.0], "seeds": [0], "progress": lambda *_: None}
     for call in (tw.run, tw.best_in_hindsight, tw.intervals, tw.rates, tw.compare):
@@ -344,10 +331,8 @@ def _evaluations(folder):
     comparison = _comparison()
     comparison.save(folder / "comparison")
     pick = {"stream": "mine", "learner": "LyapunovDescent", "baseline": "SinhaVaze", "budget": 1.0}
-    pick |= {"seconds": 1e9, "caution": 10.0}
-    yield from _methods(
-        comparison, {**pick, "folder": folder / "comparison", "force": True}, but=("plot",)
-    )
+    pick |= {"seconds": 1e9, "caution": 10.0, "folder": folder / "comparison", "force": True}
+    yield from _methods(comparison, pick, but=("plot",))
     yield from _methods(run, {}, but=("plot",))
     count = itertools.count()
 

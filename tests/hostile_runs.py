@@ -20,13 +20,7 @@ import numpy as np
 
 import tidewolf as tw
 from pairs import takes
-from tidewolf.baselines import (
-    OnlineFrankWolfe,
-    ProjectedPrimalDual,
-    ProximalPenalty,
-    SinhaVaze,
-    WangWanZhang,
-)
+from tidewolf.baselines import OnlineFrankWolfe, ProjectedPrimalDual, ProximalPenalty, SinhaVaze
 from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FullInformation, first_order
 from tidewolf.experts import Adviser, Categories, Proposals, Resolve, Season
@@ -45,9 +39,10 @@ SETS = (
 )  # fmt: skip
 WITHOUT_ENTRIES = SETS[1], SETS[2], SETS[4], SETS[6]
 """Those that have members without any one entry."""
+WANG = tw.baselines.WangWanZhang
 OTHERS = (
-    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual, WangWanZhang,
-    WangWanZhang.published, SinhaVaze, SinhaVaze.published, OnlineFrankWolfe, ProximalPenalty,
+    tw.PrimalDual, tw.DriftPlusPenalty, tw.LyapunovFrankWolfe, tw.BanditPrimalDual, WANG,
+    WANG.published, SinhaVaze, SinhaVaze.published, OnlineFrankWolfe, ProximalPenalty,
     OnlineFrankWolfe.blind, ProjectedPrimalDual, ProjectedPrimalDual.published,
 )  # fmt: skip
 ROUNDING = 1e-9
@@ -124,13 +119,8 @@ def _losses(K, rng, T):
     """Losses and about their gradients, one row per round."""
     shape, column = (T, *K.shape), (T, *[1] * len(K.shape))
     turns = np.where(np.arange(T) // rng.integers(1, 9) % 2, -1.0, 1.0)
-    sizes = (
-        np.ones(T),
-        turns,
-        turns * np.logspace(-4, 4, T),
-        np.where(rng.random(T) < 0.1, 1e3, 1e-2),
-        np.where(rng.random(T) < 0.3, turns, 0.0),
-    )[rng.integers(5)]
+    rare, some = np.where(rng.random(T) < 0.1, 1e3, 1e-2), np.where(rng.random(T) < 0.3, turns, 0.0)
+    sizes = (np.ones(T), turns, turns * np.logspace(-4, 4, T), rare, some)[rng.integers(5)]
     steady, noise = rng.standard_normal(K.shape), rng.standard_normal(shape)
     unit = 10.0 ** rng.choice([0, 0, 0, -9, 9])
     C = unit * (steady + rng.choice([0.0, 0.3, 3.0]) * noise) * sizes.reshape(column)
@@ -198,24 +188,16 @@ def _own(K, rng, T, cells, seed):
     resolves = (Resolve(headroom=(0, 2)), Resolve(3, headroom=0), Resolve(columns=True, headroom=1))
     if not isinstance(K, tw.sets.Polyhedral):
         resolves = resolves[2:]
-    experts = [
-        (Categories(cells), Season(7, cells=3))[rng.integers(2)],
-        "theirs",
-        resolves[rng.integers(len(resolves))],
-        Broken(seed),
-    ]
+    context = (Categories(cells), Season(7, cells=3))[rng.integers(2)]
+    experts = [context, "theirs", resolves[rng.integers(len(resolves))], Broken(seed)]
     return tw.Ensemble(K, experts=[one for one in experts if rng.random() < 0.5], **given)
 
 
 def _feedback(K, rng, T, out):
     """When feedback arrives, and what was played in place of decisions."""
     t, together = np.arange(T), int(rng.integers(2, 9))
-    arrives = (
-        t,
-        t + rng.choice([0, 0, 1, 2, 7, T], T),
-        t // together * together + together - 1,
-        np.where(rng.random(T) < 0.1, T, t + 3),
-    )[rng.integers(4)]
+    some, lost = rng.choice([0, 0, 1, 2, 7, T], T), np.where(rng.random(T) < 0.1, T, t + 3)
+    arrives = (t, t + some, t // together * together + together - 1, lost)[rng.integers(4)]
     played = np.full((T, *K.shape), np.nan)
     if rng.random() < 0.5:
         for s in np.flatnonzero(rng.random(T) < 0.25).tolist():
@@ -275,9 +257,8 @@ def _live(case):
     if isinstance(learner, tw.Ensemble) and isinstance(learner.context, Categories):
         state = session.state
         bounds.append(base.for_what_was_played(learner.policy_bound_of(state), state))
-    outside = [
-        f"decision {t} is outside" for t, x in decided.items() if not is_member(learner.K, x)
-    ]
+    away = [t for t, x in decided.items() if not is_member(learner.K, x)]
+    outside = [f"decision {t} is outside" for t in away]
     return outside + _below(case, (losses, violations), observed, bounds)
 
 

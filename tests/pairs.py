@@ -14,7 +14,7 @@ def takes(kind, K):
     """
     if kind is learners.BanditPrimalDual:
         return K.inner_radius is not None
-    if kind in (baselines.CLASP, baselines.Resolve, baselines.WarmUp):
+    if kind in (baselines.CLASP, baselines.Resolve):
         return isinstance(K, sets.Polyhedral)
     if kind in (baselines.ProjectedPrimalDual, baselines.ProximalPenalty, baselines.SinhaVaze):
         return isinstance(K, sets.Polyhedral | sets.Projectable)

@@ -353,12 +353,8 @@ MAKERS = {
     "capacitated flow": lambda rng: CapacitatedFlow(network(rng, some(rng, 4), some(rng, 6))),
 }
 """Of every kind of polytope a small random one."""
-ROUND = {
-    "Lp ball": lp,
-    "ellipsoid": ellipsoid,
-    "diagonal ellipsoid": lambda rng: sets.Ellipsoid(10.0 ** rng.integers(-3, 3, some(rng, 4))),
-    "group ball": group,
-}
+ROUND = {"Lp ball": lp, "ellipsoid": ellipsoid, "group ball": group}
+ROUND["diagonal ellipsoid"] = lambda rng: sets.Ellipsoid(10.0 ** rng.integers(-3, 3, some(rng, 4)))
 
 
 # --- graphs ---------------------------------------------------------------------------------------
@@ -371,14 +367,10 @@ def edges_of(K):
 def singles_of(K):
     """Each commodity's unit flows on the links it uses."""
     ends, parts = zip(K.sources, K.targets, strict=True), np.split(K.links, K.starts[1:-1])
-    return [
-        sets.FlowPolytope.from_edges(
-            [(K.nodes[K.tails[e]], K.nodes[K.heads[e]]) for e in part],
-            source=K.nodes[source],
-            target=K.nodes[target],
-        )
-        for part, (source, target) in zip(parts, ends, strict=True)
-    ]
+    own = [[(K.nodes[K.tails[e]], K.nodes[K.heads[e]]) for e in part] for part in parts]
+    ends = ((K.nodes[source], K.nodes[target]) for source, target in ends)
+    made = sets.FlowPolytope.from_edges
+    return [made(edges, source=s, target=t) for edges, (s, t) in zip(own, ends, strict=True)]
 
 
 def matrix_of(net):
@@ -401,16 +393,10 @@ def paths_of(edges, source, target):
 def layered(layers, width):
     """Complete bipartite layers between s and t, and one arc straight from s to t."""
     nodes = [[(layer, i) for i in range(width)] for layer in range(layers)]
-    between = [
-        pair for here, there in itertools.pairwise(nodes) for pair in itertools.product(here, there)
-    ]
-    edges = [
-        *(("s", node) for node in nodes[0]),
-        *between,
-        *((node, "t") for node in nodes[-1]),
-        ("s", "t"),
-    ]
-    return sets.FlowPolytope.from_edges(edges, source="s", target="t")
+    layer_pairs = itertools.pairwise(nodes)
+    between = [pair for here, there in layer_pairs for pair in itertools.product(here, there)]
+    ends = [*(("s", node) for node in nodes[0]), *((node, "t") for node in nodes[-1]), ("s", "t")]
+    return sets.FlowPolytope.from_edges([*ends, *between], source="s", target="t")
 
 
 def random_edges(rng, nodes, density):
@@ -418,20 +404,15 @@ def random_edges(rng, nodes, density):
     reaches nodes - 1.
     """
     order = [0, *(1 + rng.permutation(nodes - 2)), nodes - 1]
-    edges = [
-        (order[i], order[j])
-        for i, j in itertools.combinations(range(nodes), 2)
-        for _ in range(2)
-        if rng.random() < density / 2
-    ]
+    twice = [pair for pair in itertools.combinations(range(nodes), 2) for _ in range(2)]
+    edges = [(order[i], order[j]) for i, j in twice if rng.random() < density / 2]
     edges.append((0, nodes - 1))
     return [(int(tail), int(head)) for tail, head in rng.permutation(edges)]
 
 
 def random_flow_polytope(seed, nodes=6, density=0.6):
-    return sets.FlowPolytope.from_edges(
-        random_edges(np.random.default_rng(seed), nodes, density), source=0, target=nodes - 1
-    )
+    edges = random_edges(np.random.default_rng(seed), nodes, density)
+    return sets.FlowPolytope.from_edges(edges, source=0, target=nodes - 1)
 
 
 def distances2(points, y):

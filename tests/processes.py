@@ -19,21 +19,10 @@ from io import StringIO
 
 from tidewolf.cli import main as command
 
-NEEDED = (
-    "encodings.idna",
-    "fastapi",
-    "typer._adapters",
-    "typer._click.decorators",
-    "uvicorn.lifespan.on",
-    "uvicorn.loops.uvloop",
-    "uvicorn.protocols.http.auto",
-    "tidewolf.cli.app",
-    "tidewolf.storage.session_store",
-    "tidewolf.service.app",
-    "tidewolf.service.server",
-    "tidewolf.service.pages",
-    "tidewolf.service.sessions",
-)
+NEEDED = "encodings.idna fastapi typer._adapters typer._click.decorators uvicorn.lifespan.on"
+NEEDED += " uvicorn.loops.uvloop uvicorn.protocols.http.auto"
+OWN = "cli.app service.app service.pages service.server service.sessions storage.session_store"
+NEEDED = [*NEEDED.split(), *(f"tidewolf.{name}" for name in OWN.split())]
 """What a server imports when it starts, all by itself."""
 
 

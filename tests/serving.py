@@ -56,10 +56,10 @@ def call(url, method, path, body=None, headers=None):
         connection.close()
 
 
-def connected(url):
+def connected(url, source="127.0.0.1"):
     """A connection on which nothing is said yet."""
     where = urlsplit(url)
-    return socket.create_connection((where.hostname, where.port), timeout=30)
+    return socket.create_connection((where.hostname, where.port), 30, (source, 0))
 
 
 def until(holds, within=SECONDS):

@@ -4,6 +4,7 @@ import numpy as np
 
 import tidewolf as tw
 from tidewolf.core.feedback import FirstOrder
+from tidewolf.evaluation.recording import Recording
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
 
 
@@ -70,3 +71,15 @@ def require_equal(f, g, points, tolerance=1e-10):
     for name, *given in asked:
         ours, theirs = (getattr(batch, name)(*given) for batch in (f, g))
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance, err_msg=name)
+
+
+def recorded(learner, stream, cuts=(), **options):
+    """A whole run; at these rounds it is saved, and goes on from that."""
+    recording = Recording(learner, stream, **options)
+    for cut in (*cuts, len(stream)):
+        for t in recording.advance():
+            if t >= cut:
+                break
+        if not recording.done:
+            recording = Recording.load(recording.save(), learner, stream, "it")
+    return recording

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tidewolf as tw
-from covering import covered
+from covering import thinned
 from polytopes import vertices_of
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
 from tidewolf.core.feedback import FullInformation
@@ -75,22 +75,11 @@ def naive(K, losses, limits, room=0.0):
     which = -np.eye(rounds)[pieces.rounds]
     ones, free = np.append(np.ones(m), np.zeros(rounds))[None], [(None, None)] * rounds
     A = np.hstack([A, np.zeros((len(b), rounds))])
-    breach = linprog(
-        np.append(np.zeros(m + rounds), 1.0),
-        np.hstack([A, -np.ones((len(b), 1))]),
-        b,
-        np.append(ones, [[0.0]], axis=1),
-        [1.0],
-        [(0, None)] * m + free + [(0, None)],
-    ).fun
-    best = linprog(
-        np.append(np.zeros(m), np.ones(rounds)),
-        np.vstack([A, np.hstack([D, which])]),
-        np.append(b + breach + 1e-9, pieces.b),
-        ones,
-        [1.0],
-        [(0, None)] * m + free,
-    ).fun
+    costs, soft = np.append(np.zeros(m + rounds), 1.0), np.hstack([A, -np.ones((len(b), 1))])
+    bounds, sums = [(0, None)] * m + free, np.append(ones, [[0.0]], axis=1)
+    breach = linprog(costs, soft, b, sums, [1.0], [*bounds, (0, None)]).fun
+    rows, sides = np.vstack([A, np.hstack([D, which])]), np.append(b + breach + 1e-9, pieces.b)
+    best = linprog(np.append(np.zeros(m), np.ones(rounds)), rows, sides, ones, [1.0], bounds).fun
     return breach, best
 
 
@@ -105,9 +94,10 @@ def assert_best(K, x, losses, limits, room=0.0, tol=1e-6):
 # --- what is proposed -----------------------------------------------------------------------------
 
 
-@covered(
+@thinned(
+    2,
     K={f"{i}-{K!r}": K for i, K in enumerate(DESCRIBED)},
-    kind={kind: kind for kind in ("capacity", "rows", "maxima")},
+    kind=("capacity", "rows", "maxima"),
     room={"-0.5": -0.5, "0.3": 0.3},
 )
 def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
@@ -122,9 +112,10 @@ def test_the_last_round_is_solved_as_all_vertices_say(K, kind, room):
         assert_best(K, x, stream.losses[t - 1 : t], stream.constraints[t - 1 : t])
 
 
-@pytest.mark.parametrize(
-    "K", [*tw.sets.FlowPolytope.examples(), *tw.sets.CapacitatedFlow.examples()], ids=repr
-)
+FLOWS = [*tw.sets.FlowPolytope.examples(), *tw.sets.CapacitatedFlow.examples()]
+
+
+@pytest.mark.parametrize("K", FLOWS, ids=repr)
 @pytest.mark.parametrize("room", [-0.4, 0.3])
 def test_large_flows_are_those_of_programs(monkeypatch, K, room):
     """By the network simplex, to which a set of this size would not go."""
@@ -268,16 +259,12 @@ def test_advice_depends_on_no_round_that_was_not_shown(data, columns):
         )
         again = played(adviser, K, mixed)
         for s in range(t + 1):
-            assert [None if x is None else x.tobytes() for x in again[s].points] == [
-                None if x is None else x.tobytes() for x in plain[s].points
-            ]
+            for x, y in zip(again[s].points, plain[s].points, strict=True):
+                assert x is y is None or x.tobytes() == y.tobytes()
         if t < back:
             assert plain[t].points[0] is None
         elif not columns:
-            s = t - back
-            assert_best(
-                K, plain[t].points[0], stream.losses[s : s + 1], stream.constraints[s : s + 1]
-            )
+            assert_best(K, plain[t].points[0], *one(stream, t - back))
     if t + 1 < len(stream):
         assert again[t + 1].points[0].tobytes() != plain[t + 1].points[0].tobytes()
 
@@ -376,7 +363,8 @@ def test_a_forecast_is_solved_and_without_one_there_is_no_advice():
 # --- units, bits, solvers -------------------------------------------------------------------------
 
 
-@covered(
+@thinned(
+    2,
     kind={kind: kind for kind in ("capacity", "rows", "maxima")},
     columns={"described": False, "columns": True},
     units={"powers of 2": (2.0**20, 2.0**-30, 2.0**9), "any": (1e-6, 1e7, 1e-5)},
@@ -423,10 +411,8 @@ def test_a_set_may_write_its_rows_in_any_units(size):
     A, b = np.array([[1.0, 2.0, 0.5], [1.0, -1.0, 3.0]]), np.array([1.0, 2.0])
     sizes, limits = np.array([size, 1.0]), Capacity.one([0.2, 0.9, 0.9])
     seen, points = FullInformation(Linear.one([-1.0, -1.5, -1.0]), limits), []
-    for K in (
-        tw.sets.Polytope(A, b, bounds=(0.0, 1.0)),
-        tw.sets.Polytope(sizes[:, None] * A, sizes * b, bounds=(0.0, 1.0)),
-    ):
+    for rows in ((A, b), (sizes[:, None] * A, sizes * b)):
+        K = tw.sets.Polytope(*rows, bounds=(0.0, 1.0))
         adviser = tw.experts.Resolve(headroom=0)
         state = adviser.observe(K, adviser.start(K), seen, K.center)
         points.append(adviser.propose(K, state, None, 1, 0, ()).points[0])
@@ -516,7 +502,8 @@ def test_a_round_takes_one_call_at_most_and_none_without_a_budget(monkeypatch, b
     assert (max(calls), sum(calls)) == (min(1, budget), len(asked))
 
 
-@covered(
+@thinned(
+    2,
     K={type(K).__name__: K for K in (DIAMOND, tw.sets.CappedSimplex(5, 0.5), HULL)},
     kind={kind: kind for kind in ("capacity", "rows", "maxima")},
     room={"-0.5": -0.5, "0.2": 0.2},
@@ -609,11 +596,8 @@ def test_what_is_absent_is_no_advice_and_what_is_no_point_is_refused():
     assert proposed(K, [0.2, 0.3, 0.5], name="other").points == (None,)
     for absent in (None, [0.2, np.nan, 0.5]):
         assert proposed(K, absent).points == (None,)
-    for z, error in (
-        ([0.5, 0.5], WrongShape),
-        (np.array([0.5, np.inf, 0.5]), NotFinite),
-        ("x_1 = 1", WrongType),
-    ):
+    infinite = np.array([0.5, np.inf, 0.5])
+    for z, error in (([0.5, 0.5], WrongShape), (infinite, NotFinite), ("x_1 = 1", WrongType)):
         known = tw.RoundInfo.unchecked(None, None, {"boss": z})
         with pytest.raises(error, match="'boss'"):
             adviser.propose(K, adviser.start(K), known, 0, 1, ())

@@ -61,22 +61,15 @@ def test_batches_of_any_size_are_one(cuts, seed):
     np.testing.assert_array_equal(parts.fit(X).weights_, whole.weights_)  # starts over
 
 
-@given(
-    low=st.floats(0.0, 0.2),
-    high=st.floats(0.3, 1.0),
-    least=st.floats(0.0, 0.4),
-    most=st.floats(0.5, 0.9),
-    by_name=st.booleans(),
-)
+SHARES = {"low": (0.0, 0.2), "high": (0.3, 1.0), "least": (0.0, 0.4), "most": (0.5, 0.9)}
+
+
+@given(by_name=st.booleans(), **{name: st.floats(*ends) for name, ends in SHARES.items()})
 @settings(max_examples=6, deadline=None)
 def test_hard_limits_hold_in_every_row(low, high, least, most, by_name):
     groups = {"gold": "real", "tech": ["real", "risky"]} if by_name else [[], [], "real", "real"]
-    found = tw.OnlineAllocator(
-        min_weights=low,
-        max_weights={"tech": high} if by_name else high,
-        groups=groups,
-        group_limits={"real": (least, most)},
-    ).fit(frame(12))
+    how = {"min_weights": low, "max_weights": {"tech": high} if by_name else high, "groups": groups}
+    found = tw.OnlineAllocator(**how, group_limits={"real": (least, most)}).fit(frame(12))
     held, slack = np.vstack([found.weights_history_, found.weights_]), 1e-7
     np.testing.assert_allclose(held.sum(axis=1), 1.0, atol=slack)
     assert (held >= low - slack).all()
@@ -157,10 +150,8 @@ def test_frames_of_both_libraries_are_their_arrays():
 def test_a_batch_that_is_refused_halfway_counts_for_nothing():
     X, steep = returns(), returns()
     steep[30, 0] = 9.0
-    made, reference = (
-        tw.OnlineAllocator(loss="linear", learner=lambda K: tw.Ensemble(K, loss_lipschitz=1.0))
-        for _ in range(2)
-    )
+    how = {"loss": "linear", "learner": lambda K: tw.Ensemble(K, loss_lipschitz=1.0)}
+    made, reference = (tw.OnlineAllocator(**how) for _ in range(2))
     with pytest.raises(InvalidInput, match="loss_lipschitz"):
         made.fit(X[:20]).partial_fit(steep[20:])
     assert made.session_.rounds == 20
@@ -184,27 +175,17 @@ def test_predict_holds_the_weights_as_skfolio_does():
 
 def test_pipelines_folds_and_searches_of_skfolio_take_it():
     X, folds = frame(60), skfolio_folds.WalkForward(train_size=20, test_size=20)
-    pipeline = (
-        Later("sklearn.pipeline")
-        .make_pipeline(
-            Later("skfolio.pre_selection").SelectKExtremes(k=2),
-            tw.OnlineAllocator(
-                max_loss=0.002,
-                groups={"tech": "risky", "cash": "safe"},
-                group_limits={"risky": 0.7},
-            ),
-        )
-        .set_output(transform="pandas")
-    )
+    limited = {"groups": {"tech": "risky", "cash": "safe"}, "group_limits": {"risky": 0.7}}
+    allocator = tw.OnlineAllocator(max_loss=0.002, **limited)
+    chosen = Later("skfolio.pre_selection").SelectKExtremes(k=2)
+    pipeline = Later("sklearn.pipeline").make_pipeline(chosen, allocator)
+    pipeline = pipeline.set_output(transform="pandas")
     walked = skfolio_folds.cross_val_predict(pipeline, X, cv=folds)
     assert len(walked) == 2
     assert all(len(portfolio.assets) == 2 for portfolio in walked)
-    search = sklearn_folds.GridSearchCV(
-        pipeline,
-        {"onlineallocator__caution": [0.1, 1000.0]},
-        scoring=Later("skfolio.metrics").make_scorer(skfolio.RatioMeasure.SORTINO_RATIO),
-        cv=folds,
-    ).fit(X)
+    knob = {"onlineallocator__caution": [0.1, 1000.0]}
+    scored = Later("skfolio.metrics").make_scorer(skfolio.RatioMeasure.SORTINO_RATIO)
+    search = sklearn_folds.GridSearchCV(pipeline, knob, scoring=scored, cv=folds).fit(X)
     scores = search.cv_results_["mean_test_score"]
     assert np.isfinite(scores).all()
     assert scores[0] != scores[1]
@@ -257,14 +238,9 @@ def test_what_is_refused_names_its_setting_and_changes_nothing():
     made, reference = (tw.OnlineAllocator(**GROUPS).fit(X[:20]) for _ in range(2))
     lost = X[20:30].copy()
     lost.iloc[5, 2] = -1.0
-    for table, limits, names in (
-        (lost, None, "gold"),
-        (X[20:30], {"b": 0.5}, "'b'"),
-        (X[20:30], {"a": [0.5]}, "limits"),
-        (X[20:30], [0.5] * 10, "limits"),
-    ):
+    odd = (({"b": 0.5}, "'b'"), ({"a": [0.5]}, "limits"), ([0.5] * 10, "limits"))
+    for table, limits, names in ((lost, None, "gold"), *((X[20:30], *each) for each in odd)):
         with pytest.raises(TidewolfError, match=names):
             made.partial_fit(table, limits=limits)
-    np.testing.assert_array_equal(
-        made.partial_fit(X[20:]).weights_, reference.partial_fit(X[20:]).weights_
-    )
+    both = (each.partial_fit(X[20:]).weights_ for each in (made, reference))
+    np.testing.assert_array_equal(*both)

@@ -62,10 +62,8 @@ def test_what_is_no_count_is_refused(number, error):
 def test_a_long_seed_goes_through_a_run_folder_and_back(here):
     from pyarrow import parquet
 
-    (here / "x.toml").write_text(
-        f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n[stream]\nproblem = '
-        '"adversarial"\n'
-    )
+    text = f'rounds = 12\nseeds = {list(LONG)}\nlearners = ["LyapunovDescent"]\n'
+    (here / "x.toml").write_text(f'{text}[stream]\nproblem = "adversarial"\n')
     tw.experiments.RunFolder.create(here / "out", tw.experiments.load("x.toml").resolved()).play()
     folder = tw.experiments.RunFolder.open(here / "out")
     found = folder.play()
@@ -96,18 +94,12 @@ def test_long_numbers_go_through_a_sweep_and_back(here):
 # --- absurd ones ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        f"run routing --rounds {ABSURD}",
-        "run routing --rounds 9999999999999",
-        "run routing --rounds 1e400",
-        f"compare routing --seeds {ABSURD}",
-        f"sweep routing --knob block={ABSURD}",
-        f"sweep routing --jobs {ABSURD}",
-        f"check tidewolf.sets:Simplex --seed {ABSURD}",
-    ],
-)
+LINES = [f"run routing --rounds {number}" for number in (ABSURD, "9999999999999", "1e400")]
+LINES += [f"compare routing --seeds {ABSURD}", f"check tidewolf.sets:Simplex --seed {ABSURD}"]
+LINES += [f"sweep routing {more}{ABSURD}" for more in ("--knob block=", "--jobs ")]
+
+
+@pytest.mark.parametrize("line", LINES)
 def test_absurd_numbers_are_refused_in_the_shell(line, here, capsys):
     refused_command(capsys, *line.split())
     assert not (here / "out").exists()
@@ -178,9 +170,8 @@ FLOW = tw.sets.FlowPolytope.from_edges(EDGES, source="a", target="d")
 
 def stream_of(capacities, shape=(4,)):
     capacities = np.asarray(capacities, dtype=float)
-    return tw.Stream(
-        Linear(np.ones((len(capacities), *shape))), Capacity(capacities.reshape(-1, *shape))
-    )
+    limits = Capacity(capacities.reshape(-1, *shape))
+    return tw.Stream(Linear(np.ones((len(capacities), *shape))), limits)
 
 
 def test_a_run_names_a_negative_capacity():
@@ -211,23 +202,18 @@ def test_rounds_of_a_chain_are_counted_through():
 def test_a_set_with_negative_points_may_have_them():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tw.run(
-            tw.LyapunovDescent(tw.sets.Box(-np.ones(3), np.ones(3)), horizon=2),
-            stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)),
-        )
+        K = tw.sets.Box(-np.ones(3), np.ones(3))
+        tw.run(tw.LyapunovDescent(K, horizon=2), stream_of([[1, -0.5, 1], [1, 1, -0.1]], (3,)))
 
 
 def test_a_table_names_the_line_and_the_column(here, capsys):
-    (here / "links.csv").write_text(
-        "tail,head\n" + "".join(f"{tail},{head}\n" for tail, head in EDGES)
-    )
+    lines = ["tail,head", *map(",".join, EDGES), ""]
+    (here / "links.csv").write_text("\n".join(lines))
     header = ",".join(f"{tail} > {head}" for tail, head in EDGES)
     (here / "costs.csv").write_text(f"{header}\n1,1,2,2\n1,1,2,2\n")
     (here / "capacities.csv").write_text(f"{header}\n1,1,1,1\n1,1,1,-0.5\n")
-    (here / "x.toml").write_text(
-        '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\ncosts = '
-        '"costs.csv"\ncapacities = "capacities.csv"\n'
-    )
+    text = '[set]\ngraph = "links.csv"\nsource = "a"\ntarget = "d"\n[stream]\n'
+    (here / "x.toml").write_text(f'{text}costs = "costs.csv"\ncapacities = "capacities.csv"\n')
     experiment = tw.experiments.load("x.toml")
     with pytest.warns(NegativeCapacity, match=r'capacities\.csv, line 3, column "c > d": .*-0\.5'):
         experiment.problem(0)

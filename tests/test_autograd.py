@@ -121,12 +121,10 @@ def test_runs_and_sessions_take_them(make, tmp_path):
     costs, caps = RNG.normal(size=(rounds, 3)), RNG.uniform(0.2, 0.6, rounds)
     losses = make(lambda x, c: c @ x, 3, data=costs)
     limits = make(lambda x, cap: x[0] - cap, 3, data=caps)
-    built_in = tw.Stream(
-        Linear(costs), tw.functions.Affine(np.tile([1.0, 0.0, 0.0], (30, 1)), caps)
-    )
-    ours, theirs = (
-        tw.run(tw.LyapunovDescent(K), stream) for stream in (tw.Stream(losses, limits), built_in)
-    )
+    held = tw.functions.Affine(np.tile([1.0, 0.0, 0.0], (30, 1)), caps)
+    built_in = tw.Stream(Linear(costs), held)
+    ours = tw.run(tw.LyapunovDescent(K), tw.Stream(losses, limits))
+    theirs = tw.run(tw.LyapunovDescent(K), built_in)
     np.testing.assert_allclose(ours.losses, theirs.losses, atol=1e-7)
     np.testing.assert_allclose(ours.violations, theirs.violations, atol=1e-7)
     regret = tw.run(tw.LyapunovDescent(K), tw.Stream(losses, built_in.constraints)).regret

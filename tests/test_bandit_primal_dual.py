@@ -16,13 +16,8 @@ from covering import few, thinned
 from theorems import DIAMOND, SETS, SIZES, hostile
 from tidewolf.core import errors, feedback, randomness
 from tidewolf.functions import Affine, Linear
-from tidewolf.learners.bandit_primal_dual import (
-    BanditPrimalDual,
-    centred,
-    combined,
-    directions,
-    explorable_from,
-)
+from tidewolf.learners import bandit_primal_dual
+from tidewolf.learners.bandit_primal_dual import BanditPrimalDual, centred, combined, directions
 from tidewolf.sets import Box, L2Ball, Shrunk, Simplex
 
 FLAT_BOX, ONES = Box([-1.0, 0.0, 2.0], [1.0, 3.0, 2.0]), dict.fromkeys(SIZES, 1.0)
@@ -215,9 +210,8 @@ def test_the_theorem_is_algorithm_5_written_plainly(K):
     T, G = 500, 4.0
     stream, start = hostile(K, T, 9), K.center + 0.1 * K.tangent(np.array([0.0, 1.0, 0.0]))
     theorem = theorems.bandit_primal_dual(K, T, 1.0, 1.0, G, 3.0, start=start)
-    learner = replace(
-        theorem, eps=theorem.eps / 1000, eta=20.0 * theorem.eta, delta=theorem.delta / 1e4
-    )
+    eps, delta = theorem.eps / 1000, theorem.delta / 1e4
+    learner = replace(theorem, eps=eps, eta=20.0 * theorem.eta, delta=delta)
     ours, theirs = played(learner, stream), naive_theorem(K, stream, T, start, G)
     centers = ours - learner.mu * directions(K, 0, 0, T)
     assert np.ptp(centers, axis=0).max() > 0.1
@@ -231,7 +225,7 @@ def test_too_short_to_explore_is_refused_with_the_horizon_it_takes():
     with pytest.raises(errors.InvalidInput, match=r"mu of .* = 320 on\."):
         BanditPrimalDual.theorem(Simplex(5), horizon=319, **ONES)
     for n, r in ((4, math.sqrt(1 / 20)), (2, 1.0), (7, 0.3), (1, 0.7)):
-        least = explorable_from(r, n)
+        least = bandit_primal_dual.explorable_from(r, n)
         assert math.sqrt(n * r) * least**-0.25 <= r * (1 + 1e-12)
         assert least == 1 or math.sqrt(n * r) * (least - 1) ** -0.25 > r * (1 + 1e-12)
     with pytest.warns(errors.FrozenRegime):
@@ -250,7 +244,7 @@ def test_thresholds_are_found_by_brute_force_too(monkeypatch):
     small = BanditPrimalDual(L2Ball(40, 1e-4), **ONES)
     T = small.theorem_horizon()
     tried = (k for k in range(9, 4 * T + 5000) if not small.theorem_holds(k))
-    assert max([explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
+    assert max([bandit_primal_dual.explorable_from(1.0, 40) - 1, 8, *tried]) + 1 == T
     assert BanditPrimalDual(L2Ball(1), **ONES).theorem_horizon() == pytest.approx(9.92e6, rel=1e-3)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from covering import few
 from polytopes import layered
+from test_learner_bounds import actions
 from tidewolf import baselines, sets
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation
@@ -84,10 +85,10 @@ def test_a_sets_own_projection_is_used_if_there_is_one(K, monkeypatch):
         np.testing.assert_array_equal(ExactProjection(K)(y), program(K, y))
 
 
-@pytest.mark.parametrize(
-    "K",
-    [sets.Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True), sets.CappedSimplex(5, 0.4)],
-)
+BOX, AT_MOST = sets.Box([-1.0, 0.0], [1.0, 3.0]), Simplex(3, 2.0, at_most=True)
+
+
+@pytest.mark.parametrize("K", [BOX, AT_MOST, sets.CappedSimplex(5, 0.4)])
 @given(seed=seeds, far=st.sampled_from([0.01, 1.0, 30.0]))
 @settings(max_examples=10)
 def test_the_program_agrees_with_the_sets_own_projection(K, seed, far):
@@ -130,10 +131,6 @@ SWEPT = [
     baselines.OnlineFrankWolfe, baselines.ProjectedPrimalDual, baselines.ProximalPenalty,
     baselines.SinhaVaze, baselines.WangWanZhang,
 ]  # fmt: skip
-
-
-def actions(learner, stream):
-    return np.array([played.x for played in tw.play(learner, stream)])
 
 
 def slopes_at(K, stream, t, x):
@@ -246,10 +243,10 @@ def naive_proximal_penalty(K, stream, caution):
     return np.array(played)
 
 
-BOX = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
+FLAT = sets.Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5])
 
 
-@pytest.mark.parametrize(("K", "caution"), [(BOX, 1.0), (BOX, 100.0), (Simplex(4), 10.0)])
+@pytest.mark.parametrize(("K", "caution"), [(FLAT, 1.0), (FLAT, 100.0), (Simplex(4), 10.0)])
 def test_the_proximal_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile_stream(K, 60, 2)
     learner = baselines.ProximalPenalty(K, horizon=60, caution=caution)
@@ -275,15 +272,14 @@ def test_published_settings():
 def test_caution_moves_violation_down_and_losses_up(kind):
     problem = tw.problems.routing(rounds=200)
     cautions = (10.0, 1000.0) if kind is baselines.ProximalPenalty else (0.1, 10.0)
-    bold, careful = (
-        tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions
-    )
+    runs = (tw.run(kind(problem.K, horizon=200, caution=c), problem.stream) for c in cautions)
+    bold, careful = runs
     assert careful.violations.sum() < bold.violations.sum()
     assert careful.losses.sum() >= bold.losses.sum()
 
 
-@pytest.mark.parametrize("kind", [tw.baselines.Resolve, tw.baselines.WarmUp])
-def test_practitioners_promise_nothing_and_refuse_what_makes_no_linear_program(kind):
+def test_resolving_promises_nothing_and_refuses_what_makes_no_linear_program():
+    kind = tw.baselines.Resolve
     one, curved = Linear(np.ones((1, 3))), Quadratic(np.eye(3), np.ones((1, 3)))
     with pytest.raises(NotSupported, match=rf"{kind.__name__} .* L2Ball"):
         kind(sets.L2Ball(3))
@@ -336,22 +332,6 @@ def test_rounds_of_several_kinds_make_one_program():
     limits = Chain((Capacity.one([1.0, 1.0, 0.5]), Affine.one([0.0, 1.0, 1.0], 0.7)))
     x = BestPoint(K, "A test")(Chain((Linear.one(c), Affine.one(c, 2.0))), limits)
     np.testing.assert_allclose(x, [0.3, 0.2, 0.5], atol=1e-9)
-
-
-@pytest.mark.parametrize("K", [DIAMOND, sets.CappedSimplex(5, 0.5)], ids=repr)
-def test_warm_up_plays_the_best_point_of_its_window(K):
-    room = K.center + 0.1 + 0.1 * np.random.default_rng(6).random((60, *K.shape))
-    stream = tw.Stream(hostile_stream(K, 60, 1).losses, Capacity(room))
-    for more, window in (({"horizon": 60}, 3), ({"horizon": 60, "window": 20}, 20), ({}, 13)):
-        learner = tw.baselines.WarmUp(K, **more)
-        known = tw.best_in_hindsight(K, stream, 0, window)
-        state = tw.run(learner, stream).final_state
-        np.testing.assert_array_equal(actions(learner, stream)[0], K.center)
-        x = learner.act(state)
-        assert float(stream.losses[:window].values(x).sum()) == pytest.approx(known.upper, abs=1e-8)
-        assert float(stream.constraints[:window].values(x).max()) <= 1e-9
-        assert learner.rounds_left(learner.start()) == window
-        assert state.limits.pieces == state.losses.pieces == ()
 
 
 def test_a_program_that_is_not_solved_is_named(monkeypatch):

@@ -35,9 +35,8 @@ def twin(A, b, c, top, give, soft):
     finite = np.isfinite(soft)
     rows = np.hstack([np.eye(n)[finite], -give[finite, None]])
     bounds = [(0.0, u) for u in top] + [(0.0, None)]
-    first = linprog(
-        np.append(np.zeros(n), 1.0), rows, soft[finite], np.hstack([A, np.zeros((m, 1))]), b, bounds
-    )
+    wide = np.hstack([A, np.zeros((m, 1))])
+    first = linprog(np.append(np.zeros(n), 1.0), rows, soft[finite], wide, b, bounds)
     if first.status != 0:
         return None
     u = np.minimum(top, np.where(finite, soft + (first.fun + 1e-9) * give, np.inf))

@@ -125,10 +125,10 @@ def test_the_numbers_are_at_the_pointer(visit, files, runs):
     assert float(entry.split()[-1]) == pytest.approx(kept.means[part, 0], abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [("comparison", "What the knob costs and buys"), ("routing", "The network under Ensemble")],
-)
+DOTS = {"comparison": "What the knob costs and buys", "routing": "The network under Ensemble"}
+
+
+@pytest.mark.parametrize(("name", "title"), DOTS.items())
 def test_a_pointer_near_a_dot_is_told_what_it_is(visit, files, name, title):
     page = visit(files[name])
     plot = figure(page, title).locator(".plot")

@@ -85,10 +85,8 @@ def test_every_example_of_every_learner_is_certified(K, name):
 
 
 def test_the_theorem_is_certified_and_promises_nothing_below_its_condition():
-    found = tw.run(
-        theorems.primal_dual(DIAMOND, 400, 1.0, 1.0, start=DIAMOND.lmo(np.ones(5))),
-        stream("moving", DIAMOND, 400),
-    ).certificate
+    learner = theorems.primal_dual(DIAMOND, 400, 1.0, 1.0, start=DIAMOND.lmo(np.ones(5)))
+    found = tw.run(learner, stream("moving", DIAMOND, 400)).certificate
     assert found.holds
     assert found.regret.guarantee is None
     assert "its condition holds for its own settings from a horizon of" in " ".join(found.reasons)

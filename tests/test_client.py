@@ -104,11 +104,8 @@ def test_what_is_known_before_a_round_goes_along(url):
     session = tw.Session(tw.Ensemble(K, experts=["mine"]))
     with fresh(url, {"set": SIMPLEX["set"], "learners": [told]}) as client:
         for t in range(4):
-            known = {
-                "time": f"2026-03-01T1{t}:00",
-                "advice": {"mine": [0.0, 1.0, 0.0], "other": None},
-                "unavailable": [t % 3],
-            }
+            advice = {"mine": [0.0, 1.0, 0.0], "other": None}
+            known = {"time": f"2026-03-01T1{t}:00", "advice": advice, "unavailable": [t % 3]}
             x = client.play(**known)
             assert (x.tobytes(), x[t % 3]) == (session.play(**known).tobytes(), 0.0)
             for each in (client, session):

@@ -17,16 +17,8 @@ import tidewolf as tw
 from tidewolf.baselines import SinhaVaze
 from tidewolf.cli import main
 from tidewolf.core import errors
-from tidewolf.evaluation.comparison import (
-    TABLES,
-    Entry,
-    Point,
-    Venue,
-    gap,
-    ranking_name,
-    saving,
-    shortfall,
-)
+from tidewolf.evaluation import comparison
+from tidewolf.evaluation.comparison import TABLES, Entry, Point, Venue, gap, saving, shortfall
 from tidewolf.evaluation.formatting import applying
 from tidewolf.learners import BanditPrimalDual, LyapunovDescent, PrimalDual
 from tidewolf.problems import adversarial, routing
@@ -51,10 +43,8 @@ def test_targets_are_a_curve_of_their_own_without_a_caution(tmp_path):
     found = tw.compare(named, [problem], cautions=[3.0, 30.0], targets=[0.1, 0.01])
     assert found.learners == ("descent", "descent with a target", "exact", "given")
     aimed = found.frontier(problem.name, "descent with a target")
-    assert [(p.knob, p.value, p.caution) for p in aimed] == [
-        ("target_violation", 0.01, None),
-        ("target_violation", 0.1, None),
-    ]
+    knobs = [(p.knob, p.value, p.caution) for p in aimed]
+    assert knobs == [("target_violation", 0.01, None), ("target_violation", 0.1, None)]
     for at in aimed:
         own = tw.run(LyapunovDescent(problem.K, target_violation=at.value), problem.stream)
         assert at.violation == pytest.approx(own.violations.mean(), rel=1e-9)
@@ -68,9 +58,8 @@ def test_targets_are_a_curve_of_their_own_without_a_caution(tmp_path):
 @given(frontiers, scales)
 def test_a_frontier_matches_itself(ours, scale):
     assert shortfall(ours, ours, scale) <= 0.0
-    assert min(gap(each, ours, scale) for each in ours) == 0.0, (
-        "nobody is above its own least regret, and someone has it"
-    )
+    # nobody is above its own least regret, and someone has it
+    assert min(gap(each, ours, scale) for each in ours) == 0.0
     assert saving(ours, ours) == 1.0
 
 
@@ -86,12 +75,10 @@ def test_more_of_both_is_a_gap(ours, scale, regret, factor):
 @given(frontiers, frontiers, scales, st.floats(0.1, 10.0))
 def test_shares_do_not_depend_on_units(ours, baseline, scale, unit):
     scaled = [[point(unit * p.regret, p.violation) for p in side] for side in (ours, baseline)]
-    assert gap(scaled[0][0], scaled[1], unit * scale) == pytest.approx(
-        gap(ours[0], baseline, scale), abs=1e-9
-    )
-    assert shortfall(*scaled, unit * scale) == pytest.approx(
-        shortfall(ours, baseline, scale), abs=1e-9
-    )
+    due = pytest.approx(gap(ours[0], baseline, scale), abs=1e-9)
+    assert gap(scaled[0][0], scaled[1], unit * scale) == due
+    plain = pytest.approx(shortfall(ours, baseline, scale), abs=1e-9)
+    assert shortfall(*scaled, unit * scale) == plain
 
 
 def test_gap_shortfall_and_saving_by_hand():
@@ -112,9 +99,8 @@ def test_gap_shortfall_and_saving_by_hand():
 @pytest.fixture(scope="module")
 def compared():
     learners = [LyapunovDescent, SinhaVaze, PrimalDual]
-    return tw.compare(
-        learners, [partial(routing, ROUNDS)], cautions=CAUTIONS, budgets=(1, 10), seeds=(0, 1)
-    )
+    swept = {"cautions": CAUTIONS, "budgets": (1, 10), "seeds": (0, 1)}
+    return tw.compare(learners, [partial(routing, ROUNDS)], **swept)
 
 
 def test_the_numbers_are_those_of_single_runs(compared):
@@ -139,21 +125,18 @@ def test_what_is_not_swept_is_as_the_learner_has_it():
 
 def test_the_regret_counts_by_its_upper_end():
     venue = Venue("s", 0, 5, 1.0, math.inf, None)
-    found = tw.Comparison(
-        (venue,), (Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None),)
-    )
+    entry = Entry("s", "L", 0, None, None, 1.0, (-math.inf, 2.0), 0.5, 0.0, 0.0, 0.0, None)
+    found = tw.Comparison((venue,), (entry,))
     assert [(p.regret, p.violation) for p in found.frontier("s", "L")] == [(2.0, 0.5)]
     assert found.scale("s") == 1.0, "the lower end, where no feasible point is known"
 
 
 def test_each_plays_what_it_has_a_setting_for(compared):
-    played = {
-        name: {(e.caution, e.budget) for e in compared.entries if e.learner == name}
-        for name in compared.learners
-    }
-    assert played["LyapunovDescent"] == {
-        (caution, budget) for caution in CAUTIONS for budget in (1.0, 10.0)
-    }
+    every, played = compared.entries, {}
+    for e in every:
+        played.setdefault(e.learner, set()).add((e.caution, e.budget))
+    every = {(caution, budget) for caution in CAUTIONS for budget in (1.0, 10.0)}
+    assert played["LyapunovDescent"] == every
     assert played["SinhaVaze"] == {(caution, None) for caution in CAUTIONS}
     assert played["PrimalDual"] == {(None, 1.0), (None, 10.0)}
     assert len(compared.entries) == 2 * (6 + 3 + 2)
@@ -162,26 +145,21 @@ def test_each_plays_what_it_has_a_setting_for(compared):
 def test_points_are_means_over_seeds(compared):
     found = compared.frontier("routing", "LyapunovDescent", 10.0)
     assert [(p.caution, p.budget) for p in found] == [(caution, 10.0) for caution in CAUTIONS]
-    group = [
-        e
-        for e in compared.entries
-        if (e.learner, e.caution, e.budget) == ("LyapunovDescent", 1.0, 10.0)
-    ]
+    asked = ("LyapunovDescent", 1.0, 10.0)
+    group = [e for e in compared.entries if (e.learner, e.caution, e.budget) == asked]
     assert len(group) == 2
     assert found[0].regret == pytest.approx(np.mean([e.regret[1] for e in group]))
     assert found[0].violation == pytest.approx(np.mean([e.violation for e in group]))
     assert len(compared.frontier("routing", "LyapunovDescent")) == 6
-    assert compared.frontier("routing", "SinhaVaze", 10.0) == compared.frontier(
-        "routing", "SinhaVaze"
-    )
+    exact = compared.frontier("routing", "SinhaVaze")
+    assert compared.frontier("routing", "SinhaVaze", 10.0) == exact
 
 
 def test_time_limits_both_sides(compared):
     every = compared.frontier("routing", "LyapunovDescent")
     middle = sorted(p.seconds for p in every)[2]
-    assert compared.frontier("routing", "LyapunovDescent", seconds=middle) == tuple(
-        p for p in every if p.seconds <= middle
-    )
+    quick = compared.frontier("routing", "LyapunovDescent", seconds=middle)
+    assert quick == tuple(p for p in every if p.seconds <= middle)
     assert compared.frontier("routing", "SinhaVaze", seconds=0.0) == ()
     assert compared.ranking("routing", "LyapunovDescent", seconds=0.0)[3:] == ((), *4 * [None])
 
@@ -206,9 +184,8 @@ def test_a_refused_run_stays_alone():
             raise errors.NotSupported(f"No caution of {caution:g} here.")
         return LyapunovDescent(K, horizon=horizon, caution=caution)
 
-    found = tw.compare(
-        {"picky": picky, "LyapunovDescent": LyapunovDescent}, adversarial(30), cautions=(1.0, 10.0)
-    )
+    learners = {"picky": picky, "LyapunovDescent": LyapunovDescent}
+    found = tw.compare(learners, adversarial(30), cautions=(1.0, 10.0))
     (failed,) = found.failures
     assert (failed.learner, failed.caution) == ("picky", 10.0)
     assert failed.failure == "No caution of 10 here."
@@ -222,9 +199,8 @@ def test_a_refused_run_stays_alone():
 
 
 def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_why():
-    found = tw.compare(
-        [LyapunovDescent, SinhaVaze], partial(routing, 40, feasible=False), cautions=CAUTIONS
-    )
+    problem = partial(routing, 40, feasible=False)
+    found = tw.compare([LyapunovDescent, SinhaVaze], problem, cautions=CAUTIONS)
     assert found.venues[0].feasible is False
     assert found.measure("routing") == "loss"
     assert all(e.regret is None and e.violation > 0.0 for e in found.entries)
@@ -233,9 +209,8 @@ def test_a_stream_without_a_feasible_point_has_frontiers_of_the_loss_and_says_wh
     assert [(p.regret, p.level, p.loss) for p in points] == [(None, e.loss, e.loss) for e in mine]
     assert found.scale("routing") == abs(min(e.loss for e in found.entries))
     theirs = found.frontier("routing", "SinhaVaze")
-    assert found.ranking("routing", "LyapunovDescent").gaps == tuple(
-        gap(p, theirs, found.scale("routing")) for p in points
-    )
+    gaps = tuple(gap(p, theirs, found.scale("routing")) for p in points)
+    assert found.ranking("routing", "LyapunovDescent").gaps == gaps
     assert len(found.steps("routing")) == 2
     assert "in % of the least mean loss of any point" in repr(found)
     assert "No fixed decision satisfies every constraint: those of rounds " in repr(found)
@@ -247,9 +222,8 @@ def test_runs_stand_where_the_comparator_fails(monkeypatch):
 
     monkeypatch.setattr("tidewolf.experiments.jobs.best_in_hindsight", fails)
     found = tw.compare([LyapunovDescent, SinhaVaze], adversarial(20))
-    assert [(e.failure, e.regret, e.violation is None) for e in found.entries] == 2 * [
-        ("", None, False)
-    ]
+    told = [(e.failure, e.regret, e.violation is None) for e in found.entries]
+    assert told == 2 * [("", None, False)]
     assert [p.loss for p in found.frontier("adversarial", "SinhaVaze")] == [found.entries[1].loss]
     assert "adversarial: No luck today." in repr(found)
     assert json.dumps(found.summary(), allow_nan=False)
@@ -268,11 +242,8 @@ def test_a_point_counts_where_every_seed_was_run():
 
 def test_a_seed_that_changes_nothing_is_not_played_again():
     found = tw.compare([LyapunovDescent, BanditPrimalDual], adversarial(40), seeds=(3, 4))
-    assert [(e.learner, e.seed) for e in found.entries] == [
-        ("LyapunovDescent", 3),
-        ("BanditPrimalDual", 3),
-        ("BanditPrimalDual", 4),
-    ]
+    bandit = [("BanditPrimalDual", seed) for seed in (3, 4)]
+    assert [(e.learner, e.seed) for e in found.entries] == [("LyapunovDescent", 3), *bandit]
     dice = [e.loss for e in found.entries if e.learner == "BanditPrimalDual"]
     assert dice[0] != dice[1]
     assert len(found.venues) == 1
@@ -281,11 +252,8 @@ def test_a_seed_that_changes_nothing_is_not_played_again():
 def test_progress_tells_which_run_is_under_way():
     told, learners = [], [LyapunovDescent, SinhaVaze]
     tw.compare(learners, adversarial(30), progress=lambda *news: told.append(news))
-    ends = [
-        (step.entry.learner, step.number, step.runs)
-        for step, moment in told
-        if moment.rounds_done == 30
-    ]
+    last = [step for step, moment in told if moment.rounds_done == 30]
+    ends = [(step.entry.learner, step.number, step.runs) for step in last]
     assert ends == [("LyapunovDescent", 1, 2), ("SinhaVaze", 2, 2)]
 
 
@@ -321,11 +289,9 @@ def test_nothing_is_overwritten_unless_forced(compared, tmp_path):
 def test_files_of_others_are_refused(tmp_path):
     with pytest.raises(errors.InvalidInput, match="no comparison"):
         tw.Comparison.load(tmp_path)
-    for text, error in (
-        ('{"format": 1}', errors.OlderFormat),
-        ("[", errors.BrokenFile),
-        ('{"format": 99}', errors.NewerFormat),
-    ):
+    heads = ('{"format": 1}', "[", '{"format": 99}')
+    kinds = (errors.OlderFormat, errors.BrokenFile, errors.NewerFormat)
+    for text, error in zip(heads, kinds, strict=True):
         (tmp_path / "comparison.json").write_text(text)
         with pytest.raises(error):
             tw.Comparison.load(tmp_path)
@@ -357,10 +323,9 @@ def test_bad_input_is_refused_before_anything_is_played(given, error, said):
     def never(step, moment):
         raise AssertionError
 
+    good = {"learners": [LyapunovDescent], "streams": adversarial(5)}
     with pytest.raises(error, match=said):
-        tw.compare(
-            **{"learners": [LyapunovDescent], "streams": adversarial(5), "progress": never} | given
-        )
+        tw.compare(**good | given, progress=never)
 
 
 def test_unknown_names_are_refused(compared):
@@ -383,17 +348,15 @@ def test_the_page_stands_alone_and_says_every_standing(compared):
     assert text.count("<tr>") == 2 * (1 + len(compared.rankings())) + 1 + points
     assert "seeds 0, 1" in text
     for ranking in compared.rankings():
-        assert escape(ranking_name(ranking)) in text
+        assert escape(comparison.ranking_name(ranking)) in text
         for column in (column for _, columns in TABLES for column in applying(columns, [ranking])):
             cell = column.cell(ranking)
             assert all(escape(part) in text for part in (column.title, *cell.split(" to ")))
 
 
 def test_nothing_given_becomes_markup():
-    found = tw.compare(
-        {"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)},
-        {"<script>": adversarial(20)},
-    )
+    learners = {"<i>": LyapunovDescent, "refused": lambda K, horizon: SinhaVaze(3)}
+    found = tw.compare(learners, {"<script>": adversarial(20)})
     text = report.comparison_page(found, date=datetime(2026, 1, 2, tzinfo=UTC))
     assert text.count("<script>") == 1
     assert "<i>" not in text
@@ -427,10 +390,8 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
     assert {e.caution for e in found.entries if e.learner in found.learners[:4]} == {1.0, 10.0}
     headrooms = [p.value for p in found.frontier("adversarial", "Resolve")]
     assert headrooms == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0]
-    said = (
-        "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers per "
-        "round; the others see gradients."
-    )
+    said = "Resolve and DriftPlusPenalty see whole functions, BanditPrimalDual sees two numbers"
+    said += " per round; the others see gradients."
     assert said in printed.out.replace("\n", " ").replace("  ", " ")
     assert said in repr(found)
     for html in ((folder / "comparison.html").read_text(), found._repr_html_()):
@@ -439,16 +400,13 @@ def test_the_command_prints_a_table_and_fills_a_folder(short, tmp_path, capsys, 
 
 
 def test_the_command_prints_json_alone_or_nothing(short, tmp_path, capsys):
-    assert (
-        main([*short, "--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]) == 0
-    )
+    more = ["--json", "--learner", "PrimalDual", "--budgets", "1,2", "--seeds", "3"]
+    assert main([*short, *more]) == 0
     printed = capsys.readouterr()
     data = json.loads(printed.out)
     assert printed.err == ""
     assert data == json.loads((tmp_path / "new" / "folder" / "comparison.json").read_text())
-    assert [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]] == [
-        ("PrimalDual", 1.0, 3),
-        ("PrimalDual", 2.0, 3),
-    ]
+    runs = [(run["learner"], run["budget"], run["seed"]) for run in data["runs"]]
+    assert runs == [("PrimalDual", 1.0, 3), ("PrimalDual", 2.0, 3)]
     assert main([*short, "--learner", "PrimalDual", "--quiet", "--force"]) == 0
     assert capsys.readouterr() == ("", "")

@@ -14,11 +14,8 @@ from tidewolf.core.arguments import match_names
 from tidewolf.core.errors import InvalidInput, TidewolfError, TidewolfWarning
 from tidewolf.core.sparse import SparsePlusLowRank
 
-EVERY = {
-    name: kind
-    for name, kind in vars(errors).items()
-    if isclass(kind) and issubclass(kind, TidewolfError | TidewolfWarning)
-}
+KINDS = TidewolfError | TidewolfWarning
+EVERY = {k: v for k, v in vars(errors).items() if isclass(v) and issubclass(v, KINDS)}
 
 
 def test_the_tree_at_the_top_of_the_file_is_that_of_the_classes():
@@ -59,11 +56,10 @@ def test_a_sparse_plus_low_rank_matrix_is_its_dense_twin(seed):
 LINKS = ["SEA > DEN", "DEN > NYC", "SEA > NYC", "NYC > MIA"]
 
 
-@given(
-    order=st.permutations(range(len(LINKS))),
-    arrow=st.sampled_from([" > ", ">", "->", " \u2192 "]),
-    kept=st.sets(st.integers(0, len(LINKS) - 1)),
-)
+ARROWS, SOME = [" > ", ">", "->", " \u2192 "], st.sets(st.integers(0, len(LINKS) - 1))
+
+
+@given(st.permutations(range(len(LINKS))), st.sampled_from(ARROWS), SOME)
 def test_each_name_has_its_place_in_any_order_and_spelling(order, arrow, kept):
     given = [LINKS[i].replace(" > ", arrow) if i in kept else None for i in order]
     places = match_names(given, LINKS, "t.csv", needed=kept)

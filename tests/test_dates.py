@@ -15,15 +15,11 @@ FORMATS = (
     *("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y %H:%M:%S"),
     *("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M:%S %p", "%d-%b-%Y %H:%M:%S", "%B %d, %Y %I:%M:%S %p"),
 )
-SWAPPED = {
-    each: each.replace("%d", "%M").replace("%m", "%d").replace("%M", "%m", 1)
-    for each in FORMATS
-    if each.startswith(("%d/%m", "%d-%m", "%m/%d"))
-}
+SWAPPED = [each for each in FORMATS if each.startswith(("%d/%m", "%d-%m", "%m/%d"))]
+SWAPPED = {f: f.replace("%d", "%M").replace("%m", "%d").replace("%M", "%m", 1) for f in SWAPPED}
 """Formats under which day and month may be exchanged."""
-moments = st.datetimes(datetime(1900, 1, 1), datetime(2199, 1, 1)).map(
-    lambda t: t.replace(microsecond=0)
-)
+moments = st.datetimes(datetime(1900, 1, 1), datetime(2199, 1, 1))
+moments = moments.map(lambda t: t.replace(microsecond=0))
 columns = st.lists(moments, min_size=1, max_size=12, unique=True).map(sorted)
 
 
@@ -114,15 +110,13 @@ def local_hours(zone, start, hours, minutes=60):
     return moments, [t.astimezone(clock) for t in moments]
 
 
+STARTS = st.datetimes(datetime(2000, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
+
+
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe"])
 @settings(max_examples=6)
-@given(
-    start=st.datetimes(datetime(2000, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC)),
-    minutes=st.sampled_from((15, 30, 60)),
-)
-def test_local_hours_with_their_zone_are_the_moments_they_were(
-    tmp_path_factory, zone, start, minutes
-):
+@given(STARTS, st.sampled_from((15, 30, 60)))
+def test_local_hours_with_a_zone_are_the_moments_they_were(tmp_path_factory, zone, start, minutes):
     """Near the change of clocks of that year, whose hours come twice in their order."""
     change = datetime(start.year, 11, 1, tzinfo=UTC) - timedelta(days=6, hours=start.hour)
     folder = tmp_path_factory.mktemp("clock")

@@ -33,10 +33,10 @@ def tables(folder):
 def test_files_hold_the_decisions_that_a_plain_run_makes(here):
     assert main(["run", "routing.toml", "--out", "out", "--quiet"]) == 0
     problem = tw.problems.routing(rounds=12)
-    for name, learner in (
-        ("decisions", tw.LyapunovDescent(problem.K, horizon=12)),
-        ("decisions-02-SinhaVaze-seed-0", tw.baselines.SinhaVaze(problem.K, horizon=12)),
-    ):
+    names = "decisions", "decisions-02-SinhaVaze-seed-0"
+    kinds = tw.LyapunovDescent, tw.baselines.SinhaVaze
+    for name, kind in zip(names, kinds, strict=True):
+        learner = kind(problem.K, horizon=12)
         plain = tw.run(learner, problem.stream, decisions=True).decisions
         frame = pandas.read_parquet(here / "out" / f"{name}.parquet")
         assert list(frame.columns) == ["round", *problem.K.names]
@@ -154,9 +154,8 @@ def test_memory_is_flat_in_the_rounds(tmp_path):
 
 @pytest.mark.parametrize("name", ["=1+1", "+x", "-x", "@sum", "=cmd|'/c calc'!A0"])
 def test_no_name_in_a_csv_file_is_a_formula(name):
-    rows = run_files._csv(
-        {"round": [1, 2], name: [-1.0, 2.5], "of": [name, "SEA"], "at": ["-3", "+4"]}
-    )
+    table = {"round": [1, 2], name: [-1.0, 2.5], "of": [name, "SEA"], "at": ["-3", "+4"]}
+    rows = run_files._csv(table)
     head, *lines = csv.reader(rows.decode().splitlines())
     assert head == ["round", f"'{name}", "of", "at"]
     assert lines == [["1", "-1.0", f"'{name}", "-3"], ["2", "2.5", "SEA", "+4"]]
@@ -257,9 +256,8 @@ def test_a_page_links_to_the_files_that_there_are(here, no_pages):
 
 
 def test_one_limit_has_rows_too(here):
-    (here / "sdp.toml").write_text(
-        'learners = ["LyapunovDescent"]\nrounds = 12\n[stream]\nproblem = "adversarial"\n'
-    )
+    text = 'learners = ["LyapunovDescent"]\nrounds = 12\n[stream]\nproblem = "adversarial"\n'
+    (here / "sdp.toml").write_text(text)
     assert main(["run", "sdp.toml", "--out", "out", "--quiet"]) == 0
     found = pandas.read_csv(here / "out" / "limits.csv")
     rounds = pandas.read_parquet(here / "out" / "rounds.parquet")
@@ -268,7 +266,7 @@ def test_one_limit_has_rows_too(here):
     assert found["round"].unique().tolist() == broken["round"].tolist()
 
 
-def test_of_very_many_broken_rounds_each_so_manieth_is_looked_into_and_that_is_said(
+def test_of_very_many_broken_rounds_some_are_looked_into_and_that_is_said(
     here, monkeypatch, capsys
 ):
     tables = network(here)

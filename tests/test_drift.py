@@ -32,9 +32,8 @@ def opposed(K, rounds, seed, turns=4):
     those of the next.
     """
     rng, phase = np.random.default_rng(seed), np.arange(rounds) * turns // rounds
-    stars = np.array(
-        [0.5 * K.center + 0.5 * K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)]
-    )[phase]
+    vertices = np.array([K.lmo(rng.standard_normal(K.shape)) for _ in range(turns)])
+    stars = (0.5 * K.center + 0.5 * vertices)[phase]
     sign = np.where(phase % 2, -1.0, 1.0)[:, None]
     C = sign * rng.standard_normal(K.shape) + 0.3 * rng.standard_normal((rounds, *K.shape))
     A = np.stack([-C, C], axis=1) + 0.2 * rng.standard_normal((rounds, 2, *K.shape))
@@ -44,11 +43,10 @@ def opposed(K, rounds, seed, turns=4):
 # --- every interval -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"block": 3}, {"block": 4, "calls_per_round": 0.5, "horizon": 20}, {"block": 1}],
-    ids=str,
-)
+FEW = {"block": 4, "calls_per_round": 0.5, "horizon": 20}
+
+
+@pytest.mark.parametrize("options", [{"block": 3}, FEW, {"block": 1}], ids=str)
 @pytest.mark.soak_examples(8)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=2)
@@ -83,9 +81,8 @@ def test_an_interval_without_a_whole_block_costs_slopes_times_diameter():
     run = tw.run(learner, opposed(DIAMOND, 40, 2))
     slopes = run.final_state.slopes
     steepest = slopes.steepest_loss, slopes.steepest_constraint
-    assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(
-        tuple(7 * s * DIAMOND.diameter for s in steepest)
-    )
+    most = tuple(7 * s * DIAMOND.diameter for s in steepest)
+    assert learner.bound_between(run, 12, 19)[:2] == pytest.approx(most)
 
 
 @pytest.mark.parametrize("looks", [1, 2, 60])
@@ -143,10 +140,8 @@ def test_bounds_are_those_of_the_file_written_plainly(K, looks, monkeypatch):
         deltas.append(delta)
         before, t = p.state, t + n
     E = need + climbs
-    steepest = [
-        max(np.linalg.norm(K.tangent(row)) for row in rows)
-        for rows in (stream.losses.C, _breached_slopes(played, stream))
-    ]
+    both = (stream.losses.C, _breached_slopes(played, stream))
+    steepest = [max(np.linalg.norm(K.tangent(row)) for row in rows) for rows in both]
     regret = price + growths + (T - t) * steepest[0] * D
     violation = E / min(deltas) + apart + math.sqrt(2.0 * E * spread) + (T - t) * steepest[1] * D
     assert t > 48
@@ -176,16 +171,6 @@ def _breached_slopes(played, stream):
         slopes += list(block.gradients(p.x)[block.values(p.x) > 0])
         t += len(p.losses)
     return slopes
-
-
-def _cone(t, x):
-    return float(np.linalg.norm(x - 0.25) - 0.1 - 0.001 * t)
-
-
-def _cone_slope(t, x):
-    away = x - 0.25
-    size = np.linalg.norm(away)
-    return away / size if size > 0 else 0.0 * away
 
 
 # --- an open block --------------------------------------------------------------------------------
@@ -233,11 +218,11 @@ def test_rounds_of_several_kinds_share_a_block_and_survive_a_file(tmp_path):
 
 def test_callables_cannot_be_saved_in_an_open_block_and_can_after_it():
     learner = DriftPlusPenalty(Simplex(4), horizon=30, block=2)
-    session = tw.Session(learner)
-    session.observe(loss=Linear.one(np.ones(4)), constraint=Custom(_cone, _cone_slope, 4))
+    session, bowl = tw.Session(learner), Custom(lambda t, x: x @ x - 0.1, lambda t, x: 2.0 * x, 4)
+    session.observe(loss=Linear.one(np.ones(4)), constraint=bowl)
     with pytest.raises(errors.NotSupported, match="holds Custom functions, which cannot be saved"):
         learner.save(session.state)
-    session.observe(loss=Linear.one(np.ones(4)), constraint=Custom(_cone, _cone_slope, 4))
+    session.observe(loss=Linear.one(np.ones(4)), constraint=bowl)
     assert learner.load(learner.save(session.state)).t == 2
 
 
@@ -247,12 +232,11 @@ def test_curved_limits_stop_where_rounding_ends():
     """
     n, T, rng = 12, 40, np.random.default_rng(0)
     centers, C = 0.14 * rng.standard_normal((T, n)), rng.standard_normal((T, n))
-    balls = Custom(
-        lambda t, x: float(np.linalg.norm(x - centers[t]) - 0.7),
-        lambda t, x: (x - centers[t]) / np.linalg.norm(x - centers[t]),
-        n,
-        rounds=T,
-    )
+
+    def over(t, x):
+        return float(np.linalg.norm(x - centers[t])) - 0.7
+
+    balls = Custom(over, lambda t, x: (x - centers[t]) / (over(t, x) + 0.7), n, rounds=T)
     run = tw.run(DriftPlusPenalty(Simplex(n), horizon=T), tw.Stream(Linear(C), balls)[:17])
     assert run.measures[0, FIELDS.index("looks")] < 50
     assert run.measures[0, FIELDS.index("gap")] < 1e-6
@@ -289,10 +273,8 @@ def test_the_slopes_of_an_open_block_count():
     C = 1e-3 * np.random.default_rng(0).standard_normal((100, 3))
     C[90:] = [1.0, -1.0, 0.0]
     stream = tw.Stream(Linear(C), Affine(np.zeros((100, 3)), np.ones(100)))
-    for learner in (
-        DriftPlusPenalty(Simplex(3), horizon=1000),
-        tw.PrimalDual(Simplex(3), horizon=9000),
-    ):
+    K = Simplex(3)
+    for learner in (DriftPlusPenalty(K, horizon=1000), tw.PrimalDual(K, horizon=9000)):
         run = tw.run(learner, stream)
         assert run.regret[0] <= run.certificate.regret.trivial
 

@@ -20,19 +20,13 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from refused import refused_command
+from tables import table
 from tidewolf import baselines, cli, functions, learners, problems, sets
 from tidewolf.core import errors, jit, sparse
 from tidewolf.core.settings import settings_of
 from tidewolf.experiments import Choice, Experiment, building, jobs, load, models, templates
-from tidewolf.experiments.experiment import (
-    TABLES,
-    Place,
-    function_kinds,
-    kind_keys,
-    parse,
-    set_kinds,
-    to_toml,
-)
+from tidewolf.experiments import experiment as experiment_files
+from tidewolf.experiments.experiment import TABLES, Place, function_kinds, kind_keys, set_kinds
 
 LINKS = [
     *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
@@ -54,15 +48,6 @@ TABLED = ("links", "costs", "capacities")
 SMALL = '[stream]\nproblem = "adversarial"\n'
 
 
-def table(names, values, times=True):
-    head = ["time"] * times + list(names)
-    rows = [
-        [f"2024-01-{i // 24 + 1:02d}T{i % 24:02d}:00"] * times + [repr(x) for x in row]
-        for i, row in enumerate(values.tolist())
-    ]
-    return "\n".join(",".join(row) for row in (head, *rows)) + "\n"
-
-
 @pytest.fixture
 def numbers():
     costs, room = np.random.default_rng(3).random((2, ROUNDS, len(LINKS)))
@@ -74,10 +59,8 @@ def network(here, numbers):
     """What a network engineer has: an edge list, a table of costs, a table of capacities, and eight
     lines that name them.
     """
-    (here / "links.csv").write_text(
-        "tail,head,km\n"
-        + "".join(f"{tail},{head},{i + 1.5}\n" for i, (tail, head) in enumerate(LINKS))
-    )
+    rows = (f"{tail},{head},{i + 1.5}\n" for i, (tail, head) in enumerate(LINKS))
+    (here / "links.csv").write_text("tail,head,km\n" + "".join(rows))
     for name, values in zip(("costs", "capacities"), numbers, strict=True):
         (here / f"{name}.csv").write_text(table(NAMES, values))
     (here / "network.toml").write_text(NETWORK)
@@ -103,16 +86,13 @@ def made(path):
 
 def test_names_of_links_and_order_of_columns_are_the_files_business(network, numbers):
     plain = load("network.toml").problem(0)
-    (network / "links.csv").write_text(
-        "from,to,name\n" + "".join(f"{tail},{head},l{i}\n" for i, (tail, head) in enumerate(LINKS))
-    )
+    rows = (f"{tail},{head},l{i}\n" for i, (tail, head) in enumerate(LINKS))
+    (network / "links.csv").write_text("from,to,name\n" + "".join(rows))
     order = [3, 0, 6, 1, 5, 2, 4]
-    (network / "costs.csv").write_text(
-        table([f"l{i}" for i in order], numbers[0][:, order], times=False)
-    )
-    (network / "capacities.csv").write_text(
-        table([NAMES[i].replace(" > ", "->") for i in order], numbers[1][:, order])
-    )
+    costs = table([f"l{i}" for i in order], numbers[0][:, order], times=False)
+    (network / "costs.csv").write_text(costs)
+    names = [NAMES[i].replace(" > ", "->") for i in order]
+    (network / "capacities.csv").write_text(table(names, numbers[1][:, order]))
     named = load("network.toml").problem(0)
     assert (named.stream, named.K) == (plain.stream, plain.K)
     assert named.labels == tuple(f"l{i}" for i in range(len(LINKS)))
@@ -120,9 +100,8 @@ def test_names_of_links_and_order_of_columns_are_the_files_business(network, num
 
 
 def test_cables_both_ways_share_a_column_and_circles_are_cut(network, numbers):
-    (network / "network.toml").write_text(
-        NETWORK.replace("[stream]", 'directed = false\nlengths = "km"\n[stream]')
-    )
+    text = NETWORK.replace("[stream]", 'directed = false\nlengths = "km"\n[stream]')
+    (network / "network.toml").write_text(text)
     problem = load("network.toml").problem(0)
     assert set(problem.labels) < {*NAMES, *(f"{head} > {tail}" for tail, head in LINKS)}
     assert f"the {len(problem.labels)} of 14 links that lead away and on" in problem.title
@@ -207,12 +186,8 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
     )
     experiment = load(path)
     told = [(each.name, each.given.get("caution")) for each in experiment.entrants()]
-    assert told == [
-        ("LyapunovDescent", 1.0),
-        ("LyapunovDescent", 100.0),
-        ("SinhaVaze", 7.0),
-        ("BanditPrimalDual", None),
-    ]
+    descents = [("LyapunovDescent", caution) for caution in (1.0, 100.0)]
+    assert told == [*descents, ("SinhaVaze", 7.0), ("BanditPrimalDual", None)]
     problem = experiment.problem(4)
     made = [experiment.learner(each, problem, 4) for each in experiment.entrants()]
     assert made[1] == tw.LyapunovDescent(problem.K, horizon=30, caution=100)
@@ -222,14 +197,10 @@ def test_the_knob_runs_every_learner_that_has_it_at_every_value(tmp_path):
 
 @pytest.mark.parametrize("name", ["routing", "sdp", "portfolio"])
 def test_resolving_says_all_and_changes_nothing(name, tmp_path):
-    everyone = tuple(
-        Choice(each)
-        for each in (*learners.every(), *baselines.every())
-        if each not in ("CLASP", "Resolve", "WarmUp")
-    )
-    experiment = Experiment(
-        name, Choice(name), learners=everyone, rounds=12, cautions=(2.0,), seeds=(5,)
-    )
+    kinds = {*learners.every(), *baselines.every()} - {"CLASP", "Resolve"}
+    everyone = tuple(map(Choice, sorted(kinds)))
+    how = {"rounds": 12, "cautions": (2.0,), "seeds": (5,)}
+    experiment = Experiment(name, Choice(name), learners=everyone, **how)
     resolved, path = experiment.resolved(), tmp_path / f"{name}.toml"
     path.write_text(resolved.toml())
     again = load(path)
@@ -299,9 +270,8 @@ def test_tables_and_functions_go_together_round_by_round(network, numbers):
     few = '[set]\nkind = "Simplex"\nn = 7\n[stream]\ncapacities = "capacities.csv"\n'
     few += '[stream.losses]\nkind = "Linear"\nC = [[1, 1, 1, 1, 1, 1, 1]]\n'
     assert refused(few).startswith("capacities.csv has 40 rounds and [stream.losses] has 1")
-    (network / "all.toml").write_text(
-        losses + '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
-    )
+    limits = '[stream.constraints]\nkind = "Capacity"\nc = "capacities.csv"\n'
+    (network / "all.toml").write_text(losses + limits)
     (network / "plain.toml").write_text(losses + 'capacities = "capacities.csv"\n')
     assert load("all.toml").problem(0).stream == load("plain.toml").problem(0).stream
     again = load("all.toml").resolved()
@@ -310,10 +280,8 @@ def test_tables_and_functions_go_together_round_by_round(network, numbers):
 
 
 def test_graph_files_make_every_set_that_is_made_of_links(network, numbers):
-    (network / "links.csv").write_text(
-        "tail,head,km,room\n"
-        + "".join(f"{tail},{head},{i + 1},2\n" for i, (tail, head) in enumerate(LINKS))
-    )
+    rows = (f"{tail},{head},{i + 1},2\n" for i, (tail, head) in enumerate(LINKS))
+    (network / "links.csv").write_text("tail,head,km,room\n" + "".join(rows))
     (network / "supplies.csv").write_text("node,supply\nSEA,1\nNYC,-1\n")
     (network / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nSFO,HOU,0.5\n")
     text = 'graph = "links.csv"\n' + STREAM
@@ -395,12 +363,9 @@ def test_new_writes_once(here, capsys):
 KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ["a", "b-c", "x_1", "a.b", '"', "#", "["]
 )
-LEAVES = (
-    st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False)
-    | st.booleans()
-    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False)
+LEAVES = NUMBERS | st.booleans() | TEXTS
 VALUES = LEAVES | st.lists(LEAVES | st.lists(LEAVES, max_size=3), max_size=4)
 TABLE = st.dictionaries(KEYS, VALUES, max_size=4)
 NESTED = st.dictionaries(KEYS, VALUES | TABLE | st.lists(TABLE, min_size=1, max_size=3), max_size=5)
@@ -408,22 +373,17 @@ NESTED = st.dictionaries(KEYS, VALUES | TABLE | st.lists(TABLE, min_size=1, max_
 
 @given(NESTED)
 def test_what_is_written_is_read_and_every_key_is_where_it_is_said_to_be(data):
-    text = to_toml(data)
+    text = experiment_files.to_toml(data)
     assert tomllib.loads(text) == data
-    document, lines = parse(text, "f.toml"), text.split("\n")
+    document, lines = experiment_files.parse(text, "f.toml"), text.split("\n")
     for path, (line, column) in document.places.items():
         rest = lines[line - 1][column - 1 :]
         if isinstance(path[-1], str):
             key = rest.partition("]")[0].lstrip("[") if rest.startswith("[") else rest
             assert rest.startswith("[") or _key(key) == path[-1]
     paths = {(key,) for key, value in data.items() if not _lists_tables(value)}
-    paths |= {
-        (key, i, name)
-        for key, value in data.items()
-        if _lists_tables(value)
-        for i, each in enumerate(value)
-        for name in each
-    }
+    several = ((key, value) for key, value in data.items() if _lists_tables(value))
+    paths |= {(key, i, name) for key, rows in several for i, row in enumerate(rows) for name in row}
     paths |= {
         (key, name) for key, value in data.items() if isinstance(value, dict) for name in value
     }
@@ -445,7 +405,7 @@ def test_places_in_the_ways_people_write(tmp_path):
         " ]\r\n  n = 3\n[[learners]]\nname = 'a'\n[[learners]]\n  name = "
         "'b'\n[learners.more]\nz = 1\n"
     )
-    places = parse(text, "f.toml").places
+    places = experiment_files.parse(text, "f.toml").places
     told = {
         ("name",): (2, 1), ("odd key",): (3, 1), ("long",): (4, 1), ("a", "b"): (8, 1),
         ("list",): (9, 1), ("when",): (11, 1), ("set",): (12, 1), ("set", "n"): (13, 3),
@@ -455,7 +415,7 @@ def test_places_in_the_ways_people_write(tmp_path):
     assert {path: places[path] for path in told} == told
     assert ("no",) not in places
     assert ("not", "a", "table") not in places
-    document = parse(text, "f.toml")
+    document = experiment_files.parse(text, "f.toml")
     assert document.place("learners", 1, "unheard of") == "f.toml, line 16, column 1"
     assert document.place("list", 1, 1) == "f.toml, line 9, column 1, item 2, item 2"
 
@@ -494,14 +454,9 @@ def described(thing):
     kind = next(k for k in (*sets.every(), *functions.every()) if isinstance(thing, k))
     given = GRAPHS[kind](thing) if kind in GRAPHS else thing.fields()
     names = {setting.name: key for key, setting in kind_keys(kind).items()}
-    return Choice.of(
-        kind.__name__,
-        {
-            names.get(name, name): plain(value)
-            for name, value in given.items()
-            if value is not None and names.get(name, name) in kind_keys(kind)
-        },
-    )
+    own = {names.get(name, name): value for name, value in given.items() if value is not None}
+    keys = kind_keys(kind)
+    return Choice.of(kind.__name__, {key: plain(own[key]) for key in own if key in keys})
 
 
 def plain(value):
@@ -526,7 +481,7 @@ def again(thing, path):
     else:
         simplex = Choice.of("Simplex", {"n": 1}).table()
         data = {"set": simplex, "stream": {"losses": choice.table(), "constraints": choice.table()}}
-    path.write_text(to_toml(data))
+    path.write_text(experiment_files.to_toml(data))
     read = load(path)
     found = read.hard_set if isinstance(thing, sets.ConvexSet) else read.stream.losses
     assert found == choice
@@ -565,9 +520,8 @@ def test_the_time_column_of_tables_is_the_time_of_rounds(network):
     assert load("told.toml").problem(0).stream.time.tolist() == stream.time[:7].tolist()
     for name in ("costs", "capacities"):
         lines = (network / f"{name}.csv").read_text().splitlines()
-        (network / f"{name}.csv").write_text(
-            "".join(line.partition(",")[2] + "\n" for line in lines)
-        )
+        rows = (line.partition(",")[2] + "\n" for line in lines)
+        (network / f"{name}.csv").write_text("".join(rows))
     assert load("network.toml").problem(0).stream.time is None
 
 
@@ -596,9 +550,8 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
     assert load("again.toml").problem(0).stream == stream
     assert load("again.toml").entrants() == again.entrants()
     own = lines.replace("incumbent =", "leader =")  # what "leader" means would be a guess
-    assert "leader" in refused(
-        f'{NETWORK}{own}\n[[learners]]\nname = "Ensemble"\nexperts = ["leader"]\n'
-    )
+    text = f'{NETWORK}{own}\n[[learners]]\nname = "Ensemble"\nexperts = ["leader"]\n'
+    assert "leader" in refused(text)
     weights = np.column_stack([np.linspace(0, 1, ROUNDS), np.linspace(1, 0, ROUNDS)])
     (network / "kinds.csv").write_text(table(["day", "night"], weights))
     np.testing.assert_allclose(load("told.toml").problem(0).stream.context, weights)
@@ -616,9 +569,8 @@ def test_contexts_and_advice_are_tables_too(network, numbers):
 def test_a_season_and_experts_are_periods_and_data_to_solve_with(network, line, context, advisers):
     (learner,) = made(told(network, learner=f'name = "Ensemble"\n{line}'))
     assert learner.context == (None if context is None else tw.experts.Season(context))
-    data = tuple(
-        x if isinstance(x, tw.experts.Adviser) else tw.experts.Resolve(x) for x in advisers
-    )
+    kept = tw.experts.Adviser
+    data = tuple(x if isinstance(x, kept) else tw.experts.Resolve(x) for x in advisers)
     assert learner.advisers == data
     (network / "again.toml").write_text(load("told.toml").resolved().toml())
     assert made("again.toml") == [learner]
@@ -628,10 +580,8 @@ def test_a_season_and_experts_are_periods_and_data_to_solve_with(network, line, 
 
 
 def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
-    for name, settings in {
-        "routing": {"season": 96, "experts": ("last", 96)},
-        "adversarial": {"experts": ("last",)},
-    }.items():
+    daily = {"season": 96, "experts": ("last", 96)}
+    for name, settings in {"routing": daily, "adversarial": {"experts": ("last",)}}.items():
         experiment = replace(Experiment.builtin(name), rounds=2)
         problem = experiment.problem(0)
         first, *others = experiment.taken(problem).entrants()
@@ -646,10 +596,9 @@ def test_the_leader_is_an_expert_by_default_if_a_file_has_rounds_enough(network,
     for name, values in zip(("costs", "capacities"), numbers, strict=True):
         (network / f"{name}.csv").write_text(table(NAMES, np.resize(values, (rounds, len(NAMES)))))
     experiment = load("network.toml")
-    assert experiment.taken(experiment.problem(0)).learners[0].given == {
-        "season": "1d",
-        "experts": ("last", "1d", *["leader"] * (rounds == 192)),
-    }
+    experts = ("last", "1d", *["leader"] * (rounds == 192))
+    first = experiment.taken(experiment.problem(0)).learners[0]
+    assert first.given == {"season": "1d", "experts": experts}
 
 
 def test_a_run_says_which_experts_play_if_the_file_names_no_learners(network, capsys):
@@ -667,9 +616,7 @@ def test_a_learner_is_the_files_where_the_file_has_it():
     assert second == theirs
     assert [cell.entrant for cell in jobs.plan_sweep(chosen)] == [first, second]
     named = replace(experiment, learners=(Choice("Ensemble"),)).only(["Ensemble"])
-    assert named.taken(problem).learners == (Choice("Ensemble"),), (
-        "the file set nothing, and so be it"
-    )
+    assert named.taken(problem).learners == (Choice("Ensemble"),), "the file set nothing"
 
 
 # --- compiling on a second processor --------------------------------------------------------------

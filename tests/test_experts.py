@@ -95,9 +95,10 @@ def test_guards_are_shown_and_not_judged_where_only_gradients_were(run):
     assert {each["left"] for each in run.summary()["certificate"]["guards"]} == {None}
 
 
-@pytest.mark.parametrize(
-    ("left", "holds"), [(0.5, True), (0.5 + 1e-13, True), (0.5001, False), (math.nan, False)]
-)
+GUARDS = {0.5: True, 0.5 + 1e-13: True, 0.5001: False, math.nan: False}
+
+
+@pytest.mark.parametrize(("left", "holds"), GUARDS.items())
 def test_a_guard_that_is_passed_fails_the_certificate(seeing, monkeypatch, left, holds):
     guards = (Guard("quiet", -1.0, 2.0), Guard("blind", None, 0.0), Guard("loud", left, 0.5))
     monkeypatch.setattr(type(seeing.learner), "guards", lambda self, state: guards)
@@ -283,9 +284,8 @@ def test_what_is_stored_is_thinned_and_still_stands_for_all_rounds(monkeypatch):
     assert state.blocks.size <= module.MOST_BYTES
     assert counts.sum() == T - len(state.recent)
     again = Blocks.restored(state.blocks.parts())
-    assert [len(block.numbers) for block in again.blocks] == [
-        len(block.numbers) for block in state.blocks.blocks
-    ]
+    sizes = ([len(block.numbers) for block in each.blocks] for each in (again, state.blocks))
+    assert next(sizes) == next(sizes)
 
 
 def test_rounds_of_later_numbers_and_before_the_window_are_not_used():

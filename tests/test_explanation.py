@@ -72,12 +72,8 @@ def test_every_learner_explains_itself_shortly_and_as_json(name, rounds):
     cap=st.sampled_from([None, 0.01, 0.3]),
 )
 def test_what_members_did_and_what_held_them_back_add_up_to_the_move(seed, rounds, asked, cap):
-    learner = tw.Ensemble(
-        Simplex(4),
-        step_scales=(0.3, 1.0),
-        experts=[tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)],
-        max_move=cap,
-    )
+    experts = [tw.experts.Categories(2), "incumbent", tw.experts.Resolve(headroom=0)]
+    learner = tw.Ensemble(Simplex(4), step_scales=(0.3, 1.0), experts=experts, max_move=cap)
     session, rng, decisions = tw.Session(learner), np.random.default_rng(seed), []
     for t in range(rounds + 1):
         known = {"context": t % 2, "advice": {"incumbent": rng.dirichlet(np.ones(4))}}
@@ -170,9 +166,10 @@ def lived(session, rounds, late, seed=0):
             session.observe(round=t - late, played=FLOW.center if t % 3 == 1 else None, **seen)
 
 
-@pytest.mark.parametrize(
-    ("every", "late", "read_only"), [(1, 2, False), (4, 2, True), (4, 0, False), (100, 2, False)]
-)
+HOW = [(1, 2, False), (4, 2, True), (4, 0, False), (100, 2, False)]
+
+
+@pytest.mark.parametrize(("every", "late", "read_only"), HOW)
 def test_a_session_that_is_opened_again_explains_itself_as_before(tmp_path, every, late, read_only):
     learner, path = LEARNERS["ensemble"], tmp_path / "a.db"
     with tw.Session.open(path, learner, snapshot_every=every) as session:

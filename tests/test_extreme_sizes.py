@@ -52,11 +52,8 @@ def resized(K, factor):
     return sets.Scaled(K, factor)
 
 
-EVERY = [
-    pytest.param(K, id=f"{kind.__name__}-{i}")
-    for kind in sets.every()
-    for i, K in enumerate(kind.examples())
-]
+EVERY = ((kind, i, K) for kind in sets.every() for i, K in enumerate(kind.examples()))
+EVERY = [pytest.param(K, id=f"{kind.__name__}-{i}") for kind, i, K in EVERY]
 
 
 def same_but_for_size(K, small, factor):
@@ -66,17 +63,12 @@ def same_but_for_size(K, small, factor):
     for name in ("radius", "diameter", "inner_radius"):
         one, other = getattr(K, name), getattr(small, name)
         assert (one is None) == (other is None), name
-        assert one is None or other == pytest.approx(
-            factor * one, rel=1e-6, abs=1e-9 * factor * K.radius
-        ), name
+        room = 1e-9 * factor * K.radius
+        assert one is None or other == pytest.approx(factor * one, rel=1e-6, abs=room), name
         assert one is None or one <= 1e-9 * K.radius or other > 0.0, name
     center = to_numpy(K.center)
-    np.testing.assert_allclose(
-        to_numpy(small.center) / factor,
-        center,
-        rtol=1e-6,
-        atol=1e-9 * (K.radius + np.abs(center).max()),
-    )
+    room = 1e-9 * (K.radius + np.abs(center).max())
+    np.testing.assert_allclose(to_numpy(small.center) / factor, center, rtol=1e-6, atol=room)
     near = 1e-6 * (K.radius + float(np.abs(center).max()))
     for _ in range(2):
         d = rng.standard_normal(K.shape)
@@ -91,9 +83,8 @@ def same_but_for_size(K, small, factor):
             t, atol = to_numpy(small.tangent(length * d)) / length, 1e-9 * np.abs(d).max()
             np.testing.assert_allclose(t, to_numpy(K.tangent(d)), rtol=1e-9, atol=atol)
         x = center + 2.0 * (1.0 + K.radius) * d
-        assert small.infeasibility(factor * x) == pytest.approx(
-            factor * K.infeasibility(x), rel=1e-6
-        )
+        far = factor * K.infeasibility(x)
+        assert small.infeasibility(factor * x) == pytest.approx(far, rel=1e-6)
 
 
 @pytest.mark.parametrize("K", EVERY)

@@ -8,6 +8,7 @@ import pytest
 import test_rounds as rounds
 import tidewolf as tw
 from covering import thinned
+from streams import recorded
 from tidewolf.core.errors import InvalidInput, NotFinite
 from tidewolf.functions import Affine, Linear
 from tidewolf.kernels import simplices
@@ -66,7 +67,7 @@ def test_earlier_states_stay_as_they_were(K):
     learner, played = LyapunovDescent(K), rounds.stream(K, "capacities", 12)
     states = [one.state for one in tw.play(learner, played)]
     kept = [{name: part.copy() for name, part in rounds.told(state).items()} for state in states]
-    rounds.recorded(learner, played)
+    recorded(learner, played)
     for state, before in zip(states, kept, strict=True):
         rounds.assert_same(rounds.told(state), before)
         assert not state.point.x.flags.writeable
@@ -77,7 +78,7 @@ def test_costs_far_from_0_lose_no_digits():
     K, offset = SETS["uneven"], 2.0**20
     near = rounds.stream(K, "capacities", 30)
     far = tw.Stream(Linear(near.losses.C + offset), near.constraints)
-    ends = [rounds.recorded(LyapunovDescent(K), played).state.point.x for played in (near, far)]
+    ends = [recorded(LyapunovDescent(K), played).state.point.x for played in (near, far)]
     np.testing.assert_allclose(*ends, atol=1e-6)
     rows = rounds.stream(K, "affine", 30).constraints.A + offset
     affine = tw.Stream(far.losses, Affine(rows, rows @ K.center - 0.01))
@@ -105,9 +106,9 @@ def test_what_needs_a_sentence_is_refused_as_ever(K):
     n, limits = K.shape[0], Affine(np.zeros((3, K.shape[0])), np.ones(3))
     rows = np.arange(1.0, 3 * n + 1).reshape(3, n)
     with pytest.raises(InvalidInput, match="above loss_lipschitz = 1"):
-        rounds.recorded(LyapunovDescent(K, loss_lipschitz=1.0), tw.Stream(Linear(rows), limits))
+        recorded(LyapunovDescent(K, loss_lipschitz=1.0), tw.Stream(Linear(rows), limits))
     with pytest.raises(NotFinite, match="overflow"):
-        rounds.recorded(LyapunovDescent(K), tw.Stream(Linear(1e200 * rows), limits))
+        recorded(LyapunovDescent(K), tw.Stream(Linear(1e200 * rows), limits))
 
 
 def test_single_points_are_left_to_others():

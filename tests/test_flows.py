@@ -13,17 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from polytopes import (
-    edges_of,
-    layered,
-    matrix_of,
-    multi_flow,
-    network,
-    paths_of,
-    random_flow_polytope,
-    singles_of,
-    vertices_of,
-)
+import polytopes
+from polytopes import layered, matrix_of, network, random_flow_polytope, singles_of, vertices_of
 from refused import refused
 from tidewolf.core import errors
 from tidewolf.functions import Capacity, MaxAffine
@@ -42,13 +33,10 @@ def rngs(seed):
     return np.random.default_rng(seed)
 
 
-multi_flows = st.builds(
-    lambda seed, *sizes: multi_flow(rngs(seed), *sizes),
-    *(seeds, st.integers(3, 6), st.integers(0, 8), st.integers(1, 4)),
-)
-networks = st.builds(
-    lambda seed, *sizes: network(rngs(seed), *sizes), seeds, st.integers(1, 6), st.integers(1, 14)
-)
+SIZES = st.integers(3, 6), st.integers(0, 8), st.integers(1, 4)
+multi_flows = st.builds(lambda seed, *s: polytopes.multi_flow(rngs(seed), *s), seeds, *SIZES)
+COUNTS = st.integers(1, 6), st.integers(1, 14)
+networks = st.builds(lambda seed, *sizes: network(rngs(seed), *sizes), seeds, *COUNTS)
 
 
 # --- one commodity --------------------------------------------------------------------------------
@@ -110,7 +98,8 @@ def test_paths_recombine_to_the_flow(K, seed, sharp):
     again = np.zeros(K.shape)
     for path in split:
         again[list(path.arcs)] += path.weight
-        assert path.arcs in set(paths_of(edges_of(K), K.nodes[K.source], K.nodes[K.target]))
+        ends = K.nodes[K.source], K.nodes[K.target]
+        assert path.arcs in set(polytopes.paths_of(polytopes.edges_of(K), *ends))
         assert path.nodes == (K.nodes[K.source], *(K.nodes[K.heads[arc]] for arc in path.arcs))
     np.testing.assert_allclose(again, x, atol=1e-7)
 
@@ -122,20 +111,16 @@ def test_the_widest_path_is_the_widest_of_all_and_flows_are_relaxed_to_their_box
         path = np.empty(len(dag.order) - 1, dtype=np.int32)
         begin = kernel(flow, (dag.arcs, dag.tails, dag.first), path)
         assert flow[path[begin:]].min() == max(flow[arcs > 0].min() for arcs in paths)
-    np.testing.assert_array_equal(
-        K.relax(3 * flow - 1), np.clip(3 * flow - 1, 0, paths.max(axis=0))
-    )
+    y = 3 * flow - 1
+    np.testing.assert_array_equal(K.relax(y), np.clip(y, 0, paths.max(axis=0)))
 
 
 # --- the projection on circulations ---------------------------------------------------------------
 
 
-WAYS = {
-    "dense inverse": (10**6, 0, 0),
-    "dense inverse of each part": (0, 10**6, 0),
-    "sparse factor": (0, 0, 10**9),
-    "conjugate gradients": (0, 0, 0),
-}
+NAMES = "dense inverse", "sparse factor", "conjugate gradients"
+LIMITS = (10**6, 0), (0, 10**9), (0, 0)
+WAYS = dict(zip(NAMES, LIMITS, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -144,7 +129,7 @@ WAYS = {
         *(lambda i=i: FlowPolytope.examples()[i] for i in range(len(FlowPolytope.examples()))),
         lambda: layered(5, 4),
         lambda: random_flow_polytope(3, 12),
-        lambda: multi_flow(rngs(2), 6, 8, 4),
+        lambda: polytopes.multi_flow(rngs(2), 6, 8, 4),
     ],
 )
 def test_all_ways_to_project_agree(make, monkeypatch):
@@ -154,16 +139,13 @@ def test_all_ways_to_project_agree(make, monkeypatch):
     norms = [np.linalg.norm(exact.tangent(unit)) for unit in units]
     np.testing.assert_allclose(exact._hull.unit_norms(), norms, atol=1e-7)
     for way, limits in WAYS.items():
-        for name, limit in zip(
-            ("DENSE_NODES", "PART_NODES", "FACTOR_ENTRIES"), limits, strict=True
-        ):
+        for name, limit in zip(("DENSE_NODES", "FACTOR_ENTRIES"), limits, strict=True):
             monkeypatch.setattr(graph_module, name, limit)
         K = make()
         assert K._hull.method == way
         assert not K.tangent(np.zeros(K.shape)).any()
-        np.testing.assert_allclose(
-            [K.tangent(each) for each in d], [exact.tangent(each) for each in d], atol=1e-10
-        )
+        both = ([one.tangent(each) for each in d] for one in (K, exact))
+        np.testing.assert_allclose(*both, atol=1e-10)
         assert (K.inner_radius > 0.0) == (K.dimension > 0)
         assert K.inner_radius <= exact.inner_radius * (1 + 1e-12)
 
@@ -230,9 +212,8 @@ def parts_of(K, x):
 def test_many_flows_are_single_flows_end_to_end(K, seed, ties):
     rng, ones = rngs(seed), list(zip(singles_of(K), K.demands, strict=True))
     d = rng.integers(-1, 2, K.shape).astype(float) if ties else rng.standard_normal(K.shape)
-    alone = [
-        demand * one.lmo(part) for (one, demand), part in zip(ones, parts_of(K, d), strict=True)
-    ]
+    parts = zip(ones, parts_of(K, d), strict=True)
+    alone = [demand * one.lmo(part) for (one, demand), part in parts]
     np.testing.assert_array_equal(K.lmo(d), np.concatenate(alone))
     single = d.astype(np.float32)
     np.testing.assert_array_equal(K.lmo(single), K.lmo(single.astype(float)).astype(np.float32))
@@ -271,9 +252,8 @@ def test_degenerate_demands_pass_every_check(commodities):
 def test_loads_add_up_what_a_link_carries(K, seed):
     rng = np.random.default_rng(seed)
     x, w = rng.standard_normal(K.shape), rng.standard_normal(len(K.tails))
-    np.testing.assert_allclose(
-        K.loads(x), [x[K.links == e].sum() for e in range(len(K.tails))], atol=1e-12
-    )
+    naive = [x[K.links == e].sum() for e in range(len(K.tails))]
+    np.testing.assert_allclose(K.loads(x), naive, atol=1e-12)
     np.testing.assert_allclose(K.incidence @ x, K.loads(x), atol=1e-12)
     np.testing.assert_array_equal(K.per_link(w), K.incidence.T @ w)
     assert K.per_link(w) @ x == pytest.approx(w @ K.loads(x), abs=1e-12)
@@ -304,9 +284,8 @@ def test_each_commodity_orients_the_cables_by_its_own_source():
     assert K.links.tolist() == [0, 1, 5, 2, 3, 4]  # a > b > c and a > c; c > a and c > b > a
     assert K.owner.tolist() == [0, 0, 0, 1, 1, 1]
     assert repr(K) == "MultiFlow(2 commodities, 6 links, 6 entries, dimension 2)"
-    np.testing.assert_array_equal(
-        K.lmo(K.per_link([1.0, 1.0, 9.0, 1.0, 1.0, 1.0])), [0, 0, 1, 0, 2, 2]
-    )
+    costs = K.per_link([1.0, 1.0, 9.0, 1.0, 1.0, 1.0])
+    np.testing.assert_array_equal(K.lmo(costs), [0, 0, 1, 0, 2, 2])
     np.testing.assert_array_equal(K.loads(K.lmo(np.zeros(6))).sum(), 2 * 1 + 2)
 
 
@@ -429,9 +408,8 @@ def test_the_center_keeps_farthest_from_its_nearest_bound(net):
     unit = np.zeros(len(net.tails))
     unit[K._free] = 1.0
     A = np.hstack([matrix_of(net), np.zeros((len(net.nodes), 1))])
-    rows = np.vstack(
-        [np.column_stack([-np.eye(len(unit)), unit]), np.column_stack([np.eye(len(unit)), unit])]
-    )
+    signs = (np.column_stack([sign * np.eye(len(unit)), unit]) for sign in (-1.0, 1.0))
+    rows = np.vstack([*signs])
     costs, sides = [0.0] * len(unit) + [-1.0], np.append(-net.lower, net.upper)
     best = linprog(costs, rows, sides, A, net.supply, (None, None))
     slack = np.minimum(K.center - net.lower, net.upper - K.center)[K._free]

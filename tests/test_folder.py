@@ -38,9 +38,8 @@ LABELS = [
 ]  # fmt: skip
 LABELS = [f"0{number}-{label}" for number, label in enumerate(LABELS, start=1)]
 FILES = "decisions.csv decisions.parquet experiment.toml limits.csv limits.parquet report.html"
-FILES += (
-    " report.json report-seed-3.html report-seed-3.json rounds.parquet summary.json checkpoints"
-)
+FILES += " report.json report-seed-3.html report-seed-3.json rounds.parquet summary.json"
+FILES += " checkpoints"
 FILES = sorted([*FILES.split(), *(f"decisions-{label}.parquet" for label in LABELS[1:])])
 
 
@@ -134,10 +133,8 @@ def test_without_a_folder_the_next_free_one_is_taken(here, capsys):
 def test_the_command_line_overrules_the_file(here, capsys):
     arguments = ["--rounds", "20", "--seed", "9", "--json"]
     arguments += ["--learner", "SinhaVaze", "--learner", "PrimalDual"]
-    (here / "short.toml").write_text(
-        SHORT
-        + "[[learners]]\nname = 'SinhaVaze'\ncaution = 3\n[[learners]]\nname = 'LyapunovDescent'\n"
-    )
+    more = "[[learners]]\nname = 'SinhaVaze'\ncaution = 3\n[[learners]]\nname = 'LyapunovDescent'\n"
+    (here / "short.toml").write_text(SHORT + more)
     assert main(["run", "short.toml", *arguments]) == 0
     runs = json.loads(capsys.readouterr().out)["runs"]
     assert [
@@ -165,9 +162,8 @@ def stop_after(rounds):
 @given(stops=st.lists(st.integers(0, 70), min_size=1, max_size=3))
 def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops):
     here = tmp_path_factory.mktemp("stops")
-    (here / "e.toml").write_text(
-        SHORT + "[[learners]]\nname = 'LyapunovDescent'\n[[learners]]\nname = 'BanditPrimalDual'\n"
-    )
+    kinds = (f"[[learners]]\nname = '{kind}'\n" for kind in ("LyapunovDescent", "BanditPrimalDual"))
+    (here / "e.toml").write_text(SHORT + "".join(kinds))
     resolved = load(here / "e.toml").resolved()
     whole = RunFolder.create(here / "whole", resolved)
     RunFolder.create(here / "cut", resolved)
@@ -189,9 +185,8 @@ def test_stopping_anywhere_and_going_on_changes_nothing(tmp_path_factory, stops)
 
 EVERY = {**learners.every(), **baselines.every()}
 REFUSED = {
-    *(("completion", name) for name in ("CLASP", "Resolve", "WarmUp")),
+    *(("completion", name) for name in ("CLASP", "Resolve")),
     *(("portfolio", name) for name in ("CLASP", "DriftPlusPenalty", "ProximalPenalty", "Resolve")),
-    ("portfolio", "WarmUp"),
 }
 PLACES = ("routing", "adversarial", "completion", "portfolio")
 
@@ -226,21 +221,15 @@ def test_every_learner_resumes_from_its_recording(place, name):
 
 def marks(here):
     """When each checkpoint was last replaced."""
-    return {
-        path.name: path.stat().st_mtime_ns
-        for path in (here / "cut" / "checkpoints").glob("0*-seed-?")
-    }
+    found = (here / "cut" / "checkpoints").glob("0*-seed-?")
+    return {path.name: path.stat().st_mtime_ns for path in found}
 
 
 def begun(here, *arguments):
     """A child that plays, seen to have written a checkpoint."""
     before, environment = marks(here), {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
     deadline = time.monotonic() + 120
     while marks(here) == before:
         assert child.poll() is None, child.stderr.read()
@@ -262,9 +251,8 @@ def test_a_child_that_is_killed_is_resumed_bit_for_bit(here, capsys, kills):
     assert not (here / "cut" / "summary.json").exists()
     assert "`tidewolf resume cut`" in refused(capsys, "run", "long.toml", "--out", "cut")
     assert "`tidewolf resume cut`" in refused(capsys, "report", "cut")
-    (here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part").write_bytes(
-        b"half a checkpo"
-    )
+    half = here / "cut" / "checkpoints" / ".01-LyapunovDescent-seed-0.4711.part"
+    half.write_bytes(b"half a checkpo")
     assert main(["resume", "cut", "--quiet"]) == 0
     assert main(["run", "long.toml", "--out", "whole", "--quiet"]) == 0
     assert results(here / "cut") == results(here / "whole")
@@ -278,9 +266,8 @@ def test_an_interrupted_child_says_one_sentence_and_leaves_a_folder_to_resume(he
         child.send_signal(number)
         said = child.stderr.read()
     assert child.returncode == 130
-    assert re.fullmatch(
-        r"Interrupted after [\d,]+ of 2,500 rounds of \w+; `tidewolf resume cut` .*\.\n", said
-    )
+    pattern = r"Interrupted after [\d,]+ of 2,500 rounds of \w+; `tidewolf resume cut` .*\.\n"
+    assert re.fullmatch(pattern, said)
     folder = RunFolder.open(here / "cut")
     assert not folder.complete
     (done,) = [int(words.replace(",", "")) for words in re.findall(r"after ([\d,]+) of", said)]
@@ -299,9 +286,8 @@ def test_a_complete_folder_is_shown_again_and_its_page_written_again(folder, cap
     before, page = results(folder), (folder / "report.html").read_text()
     (folder / "report.html").unlink()
     assert main(["report", "whole"]) == 0
-    assert (
-        capsys.readouterr().out == "report: whole/report.html\nreport: whole/report-seed-3.html\n"
-    )
+    pages = "report: whole/report.html\nreport: whole/report-seed-3.html\n"
+    assert capsys.readouterr().out == pages
     written = re.compile(r"\d\d\d\d-\d\d-\d\d \d\d:\d\d UTC")
     assert written.sub("", (folder / "report.html").read_text()) == written.sub("", page)
     assert main(["resume", "whole", "--json"]) == 0
@@ -375,10 +361,8 @@ def test_a_full_disk_is_a_sentence_and_what_was_written_stays_good(here, monkeyp
         RunFolder.create(here / "cut", load("short.toml").resolved())
         patched.setattr(os, "fsync", full)
         said = refused(capsys, "resume", "cut")
-    assert (
-        said == "cut/checkpoints/01-LyapunovDescent-seed-0.decisions cannot be used: No space left "
-        "on device."
-    )
+    log = "cut/checkpoints/01-LyapunovDescent-seed-0.decisions"
+    assert said == f"{log} cannot be used: No space left on device."
     assert main(["resume", "cut", "--quiet"]) == 0
 
 
@@ -395,12 +379,8 @@ sys.stdin.read()
 @contextlib.contextmanager
 def another_process_in(folder):
     """Another process at work there; it is let go, or killed, by leaving."""
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER, folder], **piped)
     assert holder.stdout.readline() == "held\n"
     try:
         yield holder
@@ -412,11 +392,8 @@ def test_a_folder_that_another_process_plays_in_is_refused(folder, here, capsys)
     before = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     (folder / "checkpoints" / ".half.part").write_bytes(b"of the other process")
     with another_process_in(folder) as other:
-        for words in (
-            ["run", "short.toml", "--out", "whole", "--force"],
-            ["resume", "whole"],
-            ["report", "whole"],
-        ):
+        play = ["run", "short.toml", "--out", "whole", "--force"]
+        for words in (play, ["resume", "whole"], ["report", "whole"]):
             assert main([*words, "--quiet"]) == 2
             assert "Another process is at work there" in capsys.readouterr().err
         with pytest.raises(errors.InvalidInput, match="Another process is at work"):
@@ -442,8 +419,7 @@ def test_two_threads_do_not_play_in_one_folder(folder):
 def test_checkpoints_of_other_versions_say_so(folder, monkeypatch):
     here = checkpoint.writer()
     monkeypatch.setattr(checkpoint, "writer", lambda: {**here, "numba": "0.0.1"})
-    with pytest.warns(
-        errors.OtherVersions, match=r"whole was written with numba .* \(here 0\.0\.1\)"
-    ) as said:
+    match = r"whole was written with numba .* \(here 0\.0\.1\)"
+    with pytest.warns(errors.OtherVersions, match=match) as said:
         RunFolder.open(folder).play()
     assert len({str(each.message) for each in said}) == 1

@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from refused import refused
 from tidewolf.core import errors, frames
 
 NAMES = ["SEA > DEN", "DEN > NYC", "SEA > NYC"]
 LINKS = [("SEA", "DEN"), ("DEN", "NYC"), ("SEA", "NYC")]
 DAYS = [dt.datetime(2026, 3, day) for day in (1, 2, 3, 4)]
 TABLE = np.arange(12.0).reshape(4, 3) / 7 + 1
-FRAMES = {
-    "pandas": lambda x, names=NAMES: pd.DataFrame(x, columns=names),
-    "polars": lambda x, names=NAMES: pl.DataFrame(x, schema=names),
-}
+FRAMES = {"pandas": lambda x, names=NAMES: pd.DataFrame(x, columns=names)}
+FRAMES["polars"] = lambda x, names=NAMES: pl.DataFrame(x, schema=names)
 both = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 
 
@@ -109,9 +108,8 @@ def test_a_time_that_is_missing_is_not_known():
 def test_a_stream_takes_frames_of_all_that_it_knows(frame):
     losses, mask = tw.functions.Linear(TABLE), TABLE > 2.0
     series = frame(TABLE)[NAMES[0]]
-    found = tw.Stream(
-        losses, advice={"a": frame(TABLE)}, unavailable=frame(mask), played=frame(TABLE)
-    )
+    given_frames = {"unavailable": frame(mask), "played": frame(TABLE)}
+    found = tw.Stream(losses, advice={"a": frame(TABLE)}, **given_frames)
     plain = tw.Stream(losses, advice={"a": TABLE}, unavailable=mask, played=TABLE)
     assert (found.advice, found.unavailable) == (plain.advice, plain.unavailable)
     np.testing.assert_array_equal(found.played, plain.played)
@@ -141,9 +139,8 @@ WRONG = {
 
 @pytest.mark.parametrize(("make", "error"), WRONG.values(), ids=WRONG)
 def test_what_is_no_table_of_numbers_is_refused(make, error):
-    with pytest.raises(error) as refused:
+    with refused(error, "C"):
         tw.functions.Linear(make())
-    assert refused.value.setting == "C"
 
 
 # ---------------------------------------------------------------- rounds by name
@@ -157,12 +154,10 @@ def test_what_has_names_lands_by_name(order, seed):
     plain, series, mapped = (tw.Session(learner) for _ in range(3))
     plain.observe(costs=costs, capacities=limits)
     names = [NAMES[i] for i in order]
-    series.observe(
-        costs=pd.Series(costs[order], index=names), capacities=pd.Series(limits[order], names)
-    )
-    mapped.observe(
-        costs=dict(zip(names, costs[order], strict=True)), capacities={i: limits[i] for i in order}
-    )
+    rows = {"costs": costs, "capacities": limits}
+    series.observe(**{key: pd.Series(row[order], index=names) for key, row in rows.items()})
+    named, by_place = dict(zip(names, costs[order], strict=True)), {i: limits[i] for i in order}
+    mapped.observe(costs=named, capacities=by_place)
     for session in (series, mapped):
         np.testing.assert_array_equal(session.play(), plain.play())
     feed = [(pd.Series(costs[order], index=names), {"SEA->DEN": 1.0, NAMES[1]: 2.0, NAMES[2]: 3.0})]
@@ -176,9 +171,8 @@ def test_gradients_advice_and_what_was_played_go_by_name():
     K, x = flows(), {"SEA > NYC": 0.75, "SEA > DEN": 0.25, "DEN > NYC": 0.25}
     by_name, plain = (tw.Session(tw.Ensemble(K, experts=["me"])) for _ in range(2))
     array = np.array([0.25, 0.25, 0.75])
-    np.testing.assert_array_equal(
-        by_name.play(advice={"me": pd.Series(x)}), plain.play(advice={"me": array})
-    )
+    due = plain.play(advice={"me": array})
+    np.testing.assert_array_equal(by_name.play(advice={"me": pd.Series(x)}), due)
     grad = pd.Series([3.0, 1.0, 2.0], index=[NAMES[2], NAMES[0], NAMES[1]])
     by_name.observe(loss_gradient=grad, constraint_value=-1.0, played=x)
     plain.observe(loss_gradient=np.array([1.0, 2.0, 3.0]), constraint_value=-1.0, played=array)
@@ -330,11 +324,8 @@ def test_frames_stand_for_the_files_of_a_network(frame, tmp_path):
     costs.to_csv(tmp_path / "costs.csv", index=False)
     commodities = pd.DataFrame({"source": ["SEA", "SEA"], "target": ["NYC", "DEN"], "demand": 2.0})
     commodities.to_csv(tmp_path / "commodities.csv", index=False)
-    read = tw.networks.from_files(
-        tmp_path / "links.csv",
-        commodities=tmp_path / "commodities.csv",
-        costs=tmp_path / "costs.csv",
-    )
+    files = {name: tmp_path / f"{name}.csv" for name in ("commodities", "costs")}
+    read = tw.networks.from_files(tmp_path / "links.csv", **files)
     if frame is FRAMES["polars"]:
         edges, costs, commodities = map(pl.from_pandas, (edges, costs, commodities))
     found = tw.networks.from_files(edges, commodities=commodities, costs=costs)
@@ -342,9 +333,8 @@ def test_frames_stand_for_the_files_of_a_network(frame, tmp_path):
     assert found.stream.constraints == read.stream.constraints
     np.testing.assert_array_equal(found.stream.stamps, read.stream.stamps)
     graph = nx.DiGraph()
-    graph.add_weighted_edges_from(
-        [(*link, c) for link, c in zip(LINKS, (1, 2, 3), strict=True)], "capacity"
-    )
+    rows = [(*link, c) for link, c in zip(LINKS, (1, 2, 3), strict=True)]
+    graph.add_weighted_edges_from(rows, "capacity")
     drawn = tw.networks.from_files(graph, commodities=commodities, costs=costs)
     assert sorted(drawn.network.capacities) == [1.0, 2.0, 3.0]
     wrong = frame(TABLE, ["x", *NAMES[1:]])

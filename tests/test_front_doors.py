@@ -51,11 +51,8 @@ def findings(door, replaced):
 
 
 def all_at_once(door, rng):
-    return {
-        name: rng.choice(hostile(value))
-        for name, value in door.given.items()
-        if name not in door.fixed
-    }
+    given = ((name, value) for name, value in door.given.items() if name not in door.fixed)
+    return {name: rng.choice(hostile(value)) for name, value in given}
 
 
 def test_every_public_callable_has_a_door(every_door):
@@ -93,12 +90,8 @@ def test_front_doors_show_no_foreign_exception(every_door, share):
         met[door.name] += 1
         if met[door.name] > OFTEN or sum(map(ord, door.name)) % SHARES != share:
             continue
-        tried = [
-            {name: bad}
-            for name, value in door.given.items()
-            if name not in door.fixed
-            for bad in hostile(value)
-        ]
+        free = ((name, value) for name, value in door.given.items() if name not in door.fixed)
+        tried = [{name: bad} for name, value in free for bad in hostile(value)]
         for replaced in (*tried, *(all_at_once(door, rng) for _ in range(20))):
             for sentence in findings(door, replaced):
                 found[sentence.rpartition("[")[2]].append(sentence)

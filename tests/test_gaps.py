@@ -112,10 +112,8 @@ def test_tables_without_times_go_row_by_row():
 
 
 def test_advice_makes_no_rounds_and_keeps_its_gaps():
-    given = {
-        "costs": table([1, 2, 3], [0, 1, 2]),
-        "advice": table([7, NAN, 9], [1, 2, 5], "advice.csv"),
-    }
+    given = {"costs": table([1, 2, 3], [0, 1, 2])}
+    given["advice"] = table([7, NAN, 9], [1, 2, 5], "advice.csv")
     for gaps in ("last", "unseen"):
         found = align(given, gaps, absent=["advice"])
         assert (found.seen, found.notes) == (None, ())

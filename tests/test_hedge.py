@@ -19,9 +19,8 @@ def hostile(kind, rng, rounds=60, members=4):
     if kind == "greedy":  # whom the mix trusts most does worst
         return None
     if kind == "rare and huge":
-        return rng.standard_normal((rounds, members)) * np.where(
-            rng.random((rounds, 1)) < 0.05, 1e6, 1e-3
-        )
+        sizes = np.where(rng.random((rounds, 1)) < 0.05, 1e6, 1e-3)
+        return rng.standard_normal((rounds, members)) * sizes
     if kind == "growing":
         return rng.standard_normal((rounds, members)) * np.logspace(-6, 6, rounds)[:, None]
     if kind == "turning":

@@ -3,6 +3,7 @@ proof that there is none.
 """
 
 import math
+from functools import partial
 from itertools import combinations
 
 import array_api_strict
@@ -74,14 +75,11 @@ def proves(proof, K, stream, members):
         assert proof.weights @ np.asarray(stream.constraints.values(x))[proof.rounds] >= proof.bound
 
 
+ROOM, SHAPES = st.sampled_from([-0.3, 0.0, 0.2, 1.0]), st.sampled_from([None, (4,), (2, 2)])
+
+
 @quick
-@given(
-    seed=seeds,
-    n=st.integers(1, 3),
-    k=st.integers(1, 4),
-    room=st.sampled_from([-0.3, 0.0, 0.2, 1.0]),
-    shape=st.sampled_from([None, (4,), (2, 2)]),
-)
+@given(seeds, st.integers(1, 3), st.integers(1, 4), ROOM, SHAPES)
 def test_the_bracket_holds_the_enumerated_minimum(seed, n, k, room, shape):
     """On simplices, and on lifted and shifted sets of either shape."""
     rng, K, corners = np.random.default_rng(seed), Simplex(n), np.eye(n)
@@ -144,9 +142,8 @@ def test_two_rounds_that_exclude_each_other_are_named():
 def test_units_do_not_matter(unit, room):
     stream = a_stream(0, 3, 6, room)
     losses, limits = stream.losses, stream.constraints
-    scaled = tw.Stream(
-        Affine(unit * losses.A, unit * losses.b), type(limits)(unit * limits.A, unit * limits.b)
-    )
+    other = type(limits)(unit * limits.A, unit * limits.b)
+    scaled = tw.Stream(Affine(unit * losses.A, unit * losses.b), other)
     got, want = tw.best_in_hindsight(Simplex(3), scaled), tw.best_in_hindsight(Simplex(3), stream)
     assert got.feasible is want.feasible is (room > 0)
     if want.feasible:
@@ -184,10 +181,10 @@ LINEAR, CAPACITY = Linear([[1.0, 2.0]]), Capacity([[0.7, 1.0]])
 CURVED = Quadratic(np.eye(2), [[0.0, 0.0]]), Quadratic(np.eye(2), [[0.0, 0.0]], [-0.3])
 
 
-@pytest.mark.parametrize(
-    ("method", "stream"),
-    [(LinearProgramming, tw.Stream(LINEAR, CAPACITY)), (NewtonSteps, tw.Stream(*CURVED))],
-)
+METHODS = {LinearProgramming: tw.Stream(LINEAR, CAPACITY), NewtonSteps: tw.Stream(*CURVED)}
+
+
+@pytest.mark.parametrize(("method", "stream"), METHODS.items())
 @pytest.mark.parametrize(
     ("point", "weights"),
     [
@@ -201,13 +198,9 @@ CURVED = Quadratic(np.eye(2), [[0.0, 0.0]]), Quadratic(np.eye(2), [[0.0, 0.0]], 
 )
 def test_what_a_solver_proposes_is_not_believed(method, stream, point, weights, monkeypatch):
     true = tw.best_in_hindsight(Simplex(2), stream)
-    count = len(Task.of(Simplex(2), stream.losses, stream.constraints).b)
-    lie = Solution(
-        None if point is None else np.array(point),
-        np.full(count, 7.0),
-        None if weights is None else np.full(count, weights),
-        np.array([0.5, 0.5]),
-    )
+    fill = partial(np.full, len(Task.of(Simplex(2), stream.losses, stream.constraints).b))
+    x, shares = point and np.array(point), None if weights is None else fill(weights)
+    lie = Solution(x, fill(7.0), shares, np.array([0.5, 0.5]))
     monkeypatch.setattr(method, "solve", lambda self, task: lie)
     got = tw.best_in_hindsight(Simplex(2), stream)
     assert (got.point, got.upper, got.feasible) == (None, math.inf, None)

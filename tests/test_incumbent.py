@@ -18,10 +18,8 @@ COSTS = np.random.default_rng(2).uniform(1.0, 2.0, (ROUNDS, 3))
 NAMES = ["night", "day", "dusk"]
 TIMES = [f"2026-03-{day:02}" for day in range(1, ROUNDS + 1)]
 SHARES = np.random.default_rng(3).dirichlet(np.ones(3), ROUNDS)
-FILE = (
-    'learners = ["LyapunovDescent"]\n[set]\nkind = "Simplex"\n[stream]\ncosts = "costs.csv"\n'
-    'capacities = "capacities.csv"\n'
-)
+FILE = 'learners = ["LyapunovDescent"]\n[set]\nkind = "Simplex"\n[stream]\n'
+FILE += 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
 
 
 @pytest.fixture
@@ -50,20 +48,15 @@ def played(*more):
 
 def expected():
     moved = 0.5 * np.abs(np.diff(SHARES, axis=0)).sum(axis=1)
-    return {
-        "loss": float((COSTS * SHARES).sum()),
-        "violation": float(np.maximum(SHARES.max(axis=1) - 0.6, 0.0).sum()),
-        "churn": float(moved.sum() / ROUNDS),
-    }
+    over = float(np.maximum(SHARES.max(axis=1) - 0.6, 0.0).sum())
+    loss, churn = float((COSTS * SHARES).sum()), float(moved.sum() / ROUNDS)
+    return {"loss": loss, "violation": over, "churn": churn}
 
 
 def told(summary):
     found = summary["incumbent"]
-    return {
-        "loss": found["loss"]["total"],
-        "violation": found["violation"],
-        "churn": found["churn"]["mean"],
-    }
+    totals = {"loss": found["loss"]["total"], "violation": found["violation"]}
+    return totals | {"churn": found["churn"]["mean"]}
 
 
 @pytest.mark.parametrize("key", [None, "time", "round", "file"])
@@ -129,9 +122,7 @@ OFF = [time.replace("2026", "2027") for time in TIMES]
         ({"round": range(2, ROUNDS + 2)}, r"^mine.csv: .* round 1\."),
     ],
 )
-def test_what_is_no_table_of_decisions_is_refused_before_anything_is_played(
-    here, capsys, given, said
-):
+def test_what_is_no_table_of_decisions_is_refused_before_a_run(here, capsys, given, said):
     table("mine.csv", **given)
     sentence = refused_command(capsys, "run", "e.toml", "--out", "out", "--incumbent", "mine.csv")
     assert re.search(said, sentence), sentence
@@ -139,9 +130,8 @@ def test_what_is_no_table_of_decisions_is_refused_before_anything_is_played(
 
 
 def problem(**more):
-    stream = tw.Stream(
-        tw.functions.Linear(COSTS), tw.functions.Capacity(np.full(COSTS.shape, 0.6)), **more
-    )
+    room = tw.functions.Capacity(np.full(COSTS.shape, 0.6))
+    stream = tw.Stream(tw.functions.Linear(COSTS), room, **more)
     return tw.problems.Problem("mine", tw.sets.Simplex(3), stream, "Shares of three.", tuple(NAMES))
 
 
@@ -217,10 +207,8 @@ def test_times_on_a_local_clock_come_back_as_they_went_out(here, ending):
     (here / "e.toml").write_text(f'{FILE}[files]\ntimezone = "Europe/Berlin"\n')
     ours = played()["runs"][0]
     first = (here / "out" / "decisions.csv").read_text().splitlines()[3:5]
-    assert [line.partition(",")[0] for line in first] == [
-        "2024-10-27T02:00+02:00",
-        "2024-10-27T02:00+01:00",
-    ]
+    times = ["2024-10-27T02:00+02:00", "2024-10-27T02:00+01:00"]
+    assert [line.partition(",")[0] for line in first] == times
     (here / "out" / f"decisions.{ending}").rename(here / f"ours.{ending}")
     again = played("--incumbent", f"ours.{ending}")
     assert again["incumbent"]["loss"]["total"] == pytest.approx(ours["loss"]["total"], rel=1e-12)

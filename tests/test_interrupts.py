@@ -21,9 +21,8 @@ from tidewolf.core.errors import CheckpointError
 from tidewolf.storage import File
 
 ALL = str(Path(tw.__file__).parent)
-WHERE_IT_CHANGES = tuple(
-    f"{ALL}/{name}.py" for name in ("session", "memory", "storage/journal", "storage/database")
-)
+WHERE_IT_CHANGES = ("session", "memory", "storage/journal", "storage/database")
+WHERE_IT_CHANGES = tuple(f"{ALL}/{name}.py" for name in WHERE_IT_CHANGES)
 LEARNER = tw.LyapunovDescent(tw.sets.Simplex(3))
 COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))
 
@@ -87,9 +86,10 @@ def opened(path, every):
     return session
 
 
-@pytest.mark.parametrize(
-    "files", [WHERE_IT_CHANGES, pytest.param(ALL, marks=pytest.mark.soak)], ids=["some", "all"]
-)
+FILES = [WHERE_IT_CHANGES, pytest.param(ALL, marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize("files", FILES, ids=["some", "all"])
 @pytest.mark.parametrize(
     ("before", "act", "after", "every"),
     [
@@ -101,7 +101,7 @@ def opened(path, every):
         ((decide_ahead,), observe_by_number, (), 1000),
     ],
 )
-def test_a_file_and_its_session_agree_after_an_interrupt_at_any_moment(
+def test_a_file_agrees_with_its_session_after_any_interrupt(
     before, act, after, every, files, tmp_path
 ):
     path = tmp_path / "session.db"
@@ -197,19 +197,10 @@ def is_interrupted(act, seconds):
 
 # one that comes while Python calls a destructor or a callback of the garbage collector is lost
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_of_a_kernel_is_a_keyboard_interrupt():
-    costs, limits = np.random.default_rng(3).random((2, 300, 20))
-    stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))
-    learner, rng, found = tw.LyapunovDescent(tw.sets.Simplex(20)), np.random.default_rng(0), 0
-    tw.run(learner, stream)
-    for seconds in rng.uniform(1e-5, 5e-3, 60):
-        found += is_interrupted(lambda: tw.run(learner, stream), seconds)
-    assert found > 0
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_a_kernel_is_given_is_whole_after_an_interrupt():
-    """A learner whose first run was interrupted plays as any other."""
+    """An interrupt is a KeyboardInterrupt, and a learner whose first run was interrupted plays as
+    any other.
+    """
     costs, limits = np.random.default_rng(3).random((2, 60, 20))
     K = tw.sets.Simplex(20)
     stream = tw.Stream(tw.functions.Linear(costs), tw.functions.Capacity(limits))

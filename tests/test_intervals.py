@@ -107,9 +107,8 @@ def test_promises_for_intervals_are_kept(kind):
 def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
     """Where the bound is below what no run of members can exceed."""
     rounds = 4096
-    learner = tw.DriftPlusPenalty(
-        K, horizon=rounds, calls_per_round=4.0, loss_lipschitz=1.0, constraint_lipschitz=1.0
-    )
+    ones = {"loss_lipschitz": 1.0, "constraint_lipschitz": 1.0}
+    learner = tw.DriftPlusPenalty(K, horizon=rounds, calls_per_round=4.0, **ones)
     found = tw.intervals(played(kind, rounds, 1024, learner), 512)
     assert found.holds, found.failures
     feasible = [each for each in found.every if each.feasible]
@@ -119,9 +118,10 @@ def test_bounds_of_long_intervals_say_something_and_are_kept(kind):
         assert each.bound.violation < 0.8 * K.diameter * each.length
 
 
-@pytest.mark.parametrize(
-    "names", few(1, [("DriftPlusPenalty", *SILENT), (*PROMISING, *SILENT)]), ids=["few", "every"]
-)
+SOME = few(1, [("DriftPlusPenalty", *SILENT), (*PROMISING, *SILENT)])
+
+
+@pytest.mark.parametrize("names", SOME, ids=["few", "every"])
 def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_break(names):
     """No point is common, but the second half has one. Weights that grow with all violation so far
     are too large to listen to losses by then, and a damped multiplier forgets slowly; the bound of
@@ -133,9 +133,8 @@ def test_after_a_deadlock_drift_plus_penalty_keeps_a_guarantee_that_the_others_b
     runs = [tw.run(EVERY[name](line, horizon=rounds), stream) for name in names]
     for name, found in zip(names, shared_intervals(runs, rounds // 4), strict=True):
         assert found.every[-1].feasible is False
-        (second,) = [
-            each for each in found.every if str(each) == f"rounds {rounds // 2} to {rounds}"
-        ]
+        half = f"rounds {rounds // 2} to {rounds}"
+        (second,) = [each for each in found.every if str(each) == half]
         assert second.feasible
         assert found.holds is not False
         regrets[name] = second.regret[0] / (line.diameter * second.length)
@@ -196,8 +195,7 @@ def test_bounds_of_any_interval_are_kept_by_any_learner(kind, make):
         slack = 1e-7 * (1.0 + abs(loss) + float(np.abs(stream.losses.C[start:stop]).sum()))
         assert loss - best.upper <= bound.regret + slack
         assert violation <= bound.violation + slack
-        if violation == 0.0 and best.upper == pytest.approx(
-            tw.best_in_hindsight(K, tw.Stream(stream.losses), start, stop).upper
-        ):
+        free = tw.best_in_hindsight(K, tw.Stream(stream.losses), start, stop).upper
+        if violation == 0.0 and best.upper == pytest.approx(free):
             assert bound.regret == pytest.approx(loss - best.upper, abs=slack)
     assert tw.intervals(run, 16).holds

@@ -359,7 +359,7 @@ def test_a_light_kernel_is_compiled_when_that_is_worth_it(kept, monkeypatch):
     ],
     ids=["no place", "full disk"],
 )
-def test_code_that_cannot_be_kept_is_compiled_in_memory_and_said_once(
+def test_code_that_cannot_be_kept_is_compiled_and_said_once(
     owner, writes, error, kept, monkeypatch
 ):
     def refused(*_, **__):
@@ -524,19 +524,13 @@ def test_compiled_code_frees_what_it_takes():
 
     problem = tw.problems.routing(rounds=60)
     experts = [tw.experts.Season(problem.period), tw.experts.Resolve()]
-    learner = tw.Ensemble(problem.K, experts=experts)
+    learner, stream = tw.Ensemble(problem.K, experts=experts), problem.stream
+    functions = Functions.of(stream.losses, stream.constraints)._replace(stream=stream)
     _nrt_python.memsys_enable_stats()
     try:
         before = rtsys.get_allocation_stats()
         with jit.interpreting(False):
-            learner.compiled.play(
-                learner.compiled.begin(learner.start()),
-                Functions.of(problem.stream.losses, problem.stream.constraints)._replace(
-                    stream=problem.stream
-                ),
-                0,
-                60,
-            )
+            learner.compiled.play(learner.compiled.begin(learner.start()), functions, 0, 60)
         after = rtsys.get_allocation_stats()
     finally:
         _nrt_python.memsys_disable_stats()

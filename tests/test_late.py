@@ -120,9 +120,8 @@ def test_the_loop_is_decided_and_arrived_written_by_hand(seed, learner):
 def test_rounds_that_are_not_seen_do_not_exist_for_late_feedback_either():
     K = tw.sets.Simplex(3)
     stream, seen = hostile_stream(K, 12, 3), np.arange(12) % 4 != 1
-    whole = tw.Stream(
-        stream.losses, stream.constraints, seen, arrives=np.minimum(np.arange(12) + 2, 11)
-    )
+    arrives = np.minimum(np.arange(12) + 2, 11)
+    whole = tw.Stream(stream.losses, stream.constraints, seen, arrives=arrives)
     run = tw.run(tw.Ensemble(K), whole)
     assert (run.unseen, run.pending, run.final_state.t) == (3, 0, 9)
     assert run.bound.regret is None
@@ -302,9 +301,8 @@ def test_the_sums_of_a_certificate_are_those_of_what_was_played(kind, seed, K, s
         unit = math.ldexp(1.0, state.dual.exponent)
     found, size = state.dual.sums, np.abs(sums.F).max() + np.abs(sums.W).max() + 1e-9
     cells = state.cells if sums.cells else None
-    for at, F, W in [(0, found.loss, found.limit)] + [
-        (1 + j, cells.loss[j], cells.limit[j]) for j in range(sums.cells)
-    ]:
+    each = [(1 + j, cells.loss[j], cells.limit[j]) for j in range(sums.cells)]
+    for at, F, W in [(0, found.loss, found.limit), *each]:
         assert pytest.approx(sums.F[at], abs=1e-9 * size) == F
         assert unit * W == pytest.approx(sums.W[at], abs=1e-9 * size)
     size *= len(stream)
@@ -337,11 +335,8 @@ def test_resolving_goes_by_the_numbers_of_rounds_and_not_by_when_they_come():
     period = tw.experts.Resolve(3, headroom=0)
     state = period.observe_round(K, period.start(K), newer, K.center, 5)
     state = period.observe_round(K, state, early, K.center, 4)
-    assert [
-        None if x is None else x[0].round(2)
-        for t in (7, 8, 9)
-        for x in period.propose(K, state, None, t, 0, ()).points
-    ] == [0.3, 0.7, None]
+    points = [period.propose(K, state, None, t, 0, ()).points[0] for t in (7, 8, 9)]
+    assert [None if x is None else x[0].round(2) for x in points] == [0.3, 0.7, None]
 
 
 def test_headroom_is_the_usual_drop_over_as_many_rounds_as_the_data_is_old():
@@ -362,11 +357,8 @@ def test_a_duration_finds_rounds_by_their_time_though_they_come_late():
     adviser = tw.experts.Resolve("3h", headroom=0)
     learner = tw.baselines.Resolve(tw.sets.Simplex(2), data="3h")
     rooms = np.linspace(0.2, 0.9, 12)
-    stream = tw.Stream(
-        tw.functions.Linear([[0.0, 1.0]] * 12),
-        tw.functions.Capacity(np.stack([rooms, np.ones(12)], axis=1)),
-        time=3600.0 * np.arange(12),
-        arrives=np.arange(12) + 2,
-    )
+    limits = tw.functions.Capacity(np.stack([rooms, np.ones(12)], axis=1))
+    when = {"time": 3600.0 * np.arange(12), "arrives": np.arange(12) + 2}
+    stream = tw.Stream(tw.functions.Linear([[0.0, 1.0]] * 12), limits, **when)
     assert [played.x[0] for played in tw.play(learner, stream)][6:] == pytest.approx(rooms[3:9])
     assert adviser.waits

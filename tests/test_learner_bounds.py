@@ -20,10 +20,8 @@ from tidewolf.methods.certificate import GradientSums, paid_at_most, regret_at_m
 from tidewolf.methods.steps import saddle
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, Simplex, VertexHull
 
-LYAPUNOV = {
-    kind.__name__: kind
-    for kind in (tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze, WangWanZhang)
-}
+LYAPUNOV = (tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze, WangWanZhang)
+LYAPUNOV = {kind.__name__: kind for kind in LYAPUNOV}
 each_lyapunov = pytest.mark.parametrize("kind", LYAPUNOV.values(), ids=LYAPUNOV.keys())
 DIAMOND = FlowPolytope.examples()[0]
 HULL = VertexHull(np.random.default_rng(0).standard_normal((9, 3)))
@@ -35,7 +33,7 @@ def actions(learner, stream):
     return np.concatenate([played.x.reshape(shape) for played in tw.play(learner, stream)])
 
 
-@each_lyapunov
+@pytest.mark.parametrize("kind", [*LYAPUNOV.values(), tw.PrimalDual])
 def test_a_lipschitz_constant_that_does_not_hold_is_named(kind):
     K = Box(np.zeros(2), np.ones(2))
     for name, seen in (
@@ -98,11 +96,8 @@ def plain_bounds(learner, stream):
 )
 def test_bounds_are_those_of_the_formulas_written_plainly(K, kind):
     stream = hostile(kind, K, 100, 6)
-    for learner in (
-        tw.LyapunovDescent(K, horizon=100),
-        tw.LyapunovDescent(K, horizon=20, calls_per_round=0.1, caution=1.0),
-        SinhaVaze(K),
-    ):
+    few = {"horizon": 20, "calls_per_round": 0.1, "caution": 1.0}
+    for learner in (tw.LyapunovDescent(K, 100), tw.LyapunovDescent(K, **few), SinhaVaze(K)):
         bound, (regret, violation) = tw.run(learner, stream).bound, plain_bounds(learner, stream)
         slack = 1e-6 * float(np.linalg.norm(stream.losses.C, axis=1).sum()) * K.diameter
         assert regret - slack <= bound.regret <= regret + 2e-3 * abs(regret) + slack
@@ -152,9 +147,8 @@ def test_curved_losses_have_a_bound_on_the_violation_without_a_given_slope(kind)
     the path played losses are steep.
     """
     T, K, rng = 200, DIAMOND, np.random.default_rng(0)
-    losses = tw.functions.Quadratic(
-        30.0 * np.eye(5), -30.0 * K.lmo(rng.normal(size=5)) + rng.random((T, 5))
-    )
+    slopes = -30.0 * K.lmo(rng.normal(size=5)) + rng.random((T, 5))
+    losses = tw.functions.Quadratic(30.0 * np.eye(5), slopes)
     limit = np.maximum(K.center, 0.1) + 0.02
     run = tw.run(kind(K), tw.Stream(losses, Capacity(np.tile(limit, (T, 1)))))
     assert run.comparator.feasible
@@ -196,18 +190,14 @@ def naive_sinha_vaze(K, stream, horizon, caution):
     return np.array(played)
 
 
-@pytest.mark.parametrize(
-    ("K", "caution"),
-    [(Simplex(4), 0.1), (Simplex(4), 30.0), (Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), 1.0)],
-    ids=repr,
-)
+PLACES = [(Simplex(4), 0.1), (Simplex(4), 30.0), (Box([-1.0, 0.0, 0.0], [1.0, 2.0, 0.5]), 1.0)]
+
+
+@pytest.mark.parametrize(("K", "caution"), PLACES, ids=repr)
 def test_the_rival_agrees_with_its_formulas_written_plainly(K, caution):
     stream = hostile("switching", K, 200, 7)
-    np.testing.assert_allclose(
-        actions(SinhaVaze(K, horizon=200, caution=caution), stream),
-        naive_sinha_vaze(K, stream, 200, caution),
-        atol=1e-9,
-    )
+    ours = actions(SinhaVaze(K, horizon=200, caution=caution), stream)
+    np.testing.assert_allclose(ours, naive_sinha_vaze(K, stream, 200, caution), atol=1e-9)
 
 
 def breached(K, rounds, depth):
@@ -216,9 +206,8 @@ def breached(K, rounds, depth):
     """
     rng = np.random.default_rng(8)
     A = rng.random((rounds, *K.shape))
-    return tw.Stream(
-        Linear(rng.standard_normal((rounds, *K.shape))), Affine(A, A @ K.center - depth)
-    )
+    losses = Linear(rng.standard_normal((rounds, *K.shape)))
+    return tw.Stream(losses, Affine(A, A @ K.center - depth))
 
 
 @pytest.mark.parametrize("kind", [tw.LyapunovDescent, SinhaVaze])
@@ -229,9 +218,8 @@ def test_seasons_that_exclude_each_other_are_proved_hopeless_by_what_was_paid(ki
     T, K = 2000, Simplex(3)
     sign = np.where(np.arange(T) // 50 % 2, -1.0, 1.0)
     A = sign[:, None] * np.eye(3)[0]
-    stream = tw.Stream(
-        Linear(np.tile([0.0, 0.1, 0.2], (T, 1))), Affine(A, np.where(sign > 0, 0.2, -0.8))
-    )
+    limits = Affine(A, np.where(sign > 0, 0.2, -0.8))
+    stream = tw.Stream(Linear(np.tile([0.0, 0.1, 0.2], (T, 1))), limits)
     run = tw.run(kind(K, caution=100.0), stream)
     assert run.comparator.feasible is False
     dual = run.final_state.dual
@@ -247,13 +235,10 @@ def test_one_absurd_breach_does_not_silence_the_losses(kind):
     T, K = 100, Simplex(3)
     stream = hostile("switching", K, T, 0)
     shifts = 1e3 * np.eye(T)[5], 1e12 * np.eye(T)[5]
-    large, absurd = (
-        tw.Stream(stream.losses, Affine(stream.constraints.A, stream.constraints.b - shift))
-        for shift in shifts
-    )
-    np.testing.assert_array_equal(
-        actions(kind(K, horizon=T), absurd), actions(kind(K, horizon=T), large)
-    )
+    A, b = stream.constraints.A, stream.constraints.b
+    large, absurd = (tw.Stream(stream.losses, Affine(A, b - shift)) for shift in shifts)
+    plays = [actions(kind(K, horizon=T), each) for each in (absurd, large)]
+    np.testing.assert_array_equal(*plays)
     spoilt = tw.run(kind(K, horizon=T), absurd)
     assert spoilt.learner.bound(spoilt).reason == saddle.HOPELESS
 

@@ -26,9 +26,8 @@ def simplex_stream(seed, rounds, n):
     rng = np.random.default_rng(seed)
     tight = rng.uniform(0.0, 1.6 / n, (rounds, n))
     tight[0] = 0.9 / n
-    return tw.Stream(
-        tw.functions.Linear(rng.normal(size=(rounds, n))), tw.functions.Capacity(tight)
-    )
+    losses = tw.functions.Linear(rng.normal(size=(rounds, n)))
+    return tw.Stream(losses, tw.functions.Capacity(tight))
 
 
 def breach(stream, x):

@@ -18,17 +18,13 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from test_experiments import LINKS, NAMES
 from tidewolf import live as live_runner
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, OtherSettings
 from tidewolf.experiments.building import RoundReader
 from tidewolf.live import Follower, LiveRunner, expected, live_learner, parse, time_of
 
-LINKS = [
-    *(("SEA", "DEN"), ("SEA", "SFO"), ("SFO", "DEN"), ("SFO", "HOU")),
-    *(("DEN", "NYC"), ("HOU", "NYC"), ("DEN", "HOU")),
-]
-NAMES = [f"{tail} > {head}" for tail, head in LINKS]
 NETWORK = """
 [set]
 kind = "FlowPolytope"
@@ -45,23 +41,17 @@ experts = ["last"]
 """
 ROUNDS, RNG = 20, np.random.default_rng(7)
 T = np.arange(ROUNDS)[:, None]
-COSTS = (
-    2.0 + np.sin(2.0 * np.pi * (T / 24 + np.linspace(0.0, 1.0, 7))) + 0.1 * RNG.random((ROUNDS, 7))
-)
+COSTS = 2.0 + np.sin(2.0 * np.pi * (T / 24 + np.linspace(0.0, 1.0, 7)))
+COSTS += 0.1 * RNG.random((ROUNDS, 7))
 CAPACITIES = 0.6 + 0.2 * np.cos(2.0 * np.pi * T / 24) + 0.1 * RNG.random((ROUNDS, 7))
-TIMES = [
-    (datetime(2026, 3, 1) + timedelta(hours=t)).isoformat(timespec="minutes") for t in range(ROUNDS)
-]
+TIMES = (datetime(2026, 3, 1) + timedelta(hours=t) for t in range(ROUNDS))
+TIMES = [time.isoformat(timespec="minutes") for time in TIMES]
 
 
 def row(t, **more):
     """The row of a round, from 0."""
-    return {
-        "time": TIMES[t],
-        "costs": dict(zip(NAMES, COSTS[t].tolist(), strict=True)),
-        "capacities": CAPACITIES[t].tolist(),
-        **more,
-    }
+    costs = dict(zip(NAMES, COSTS[t].tolist(), strict=True))
+    return {"time": TIMES[t], "costs": costs, "capacities": CAPACITIES[t].tolist(), **more}
 
 
 def text(*rows):
@@ -637,23 +627,12 @@ def test_other_settings_and_rounds_of_others_are_refused(network):
         one.take(parse(text(row(2))))
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "",
-        "[1]",
-        "{}",
-        '{"time": null}',
-        '{"costs": [NaN]}',
-        '{"costs": [1], "costs": [2]}',
-        '{"round": 0, "costs": [1]}',
-        '{"round": true, "costs": [1]}',
-        '{"time": "noon", "costs": [1]}',
-        "[" * 100_000,
-        '{"time": ' + "9" * 5000 + "}",
-        b'{"time": "\xff"}',
-    ],
-)
+NO_ROWS = ["", "[1]", "{}", "[" * 100_000, '{"time": ' + "9" * 5000 + "}", b'{"time": "\xff"}']
+NO_ROWS += ['{"time": null}', '{"costs": [NaN]}', '{"costs": [1], "costs": [2]}']
+NO_ROWS += [f'{{{key}, "costs": [1]}}' for key in ('"round": 0', '"round": true', '"time": "noon"')]
+
+
+@pytest.mark.parametrize("line", NO_ROWS)
 def test_lines_that_are_not_rows(line):
     with pytest.raises(InvalidInput):
         parse(line)

@@ -26,6 +26,7 @@ class Step(NamedTuple):
     t: int = 0
     calls: int = 0
     distance: float = 0.0
+    advised: Any = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -93,11 +94,8 @@ def test_play_is_lazy_and_resumes_from_a_state():
 def test_first_order_feedback_is_the_sums_over_the_rounds():
     learner = Listener(Simplex(4))
     x, C = learner.K.center, STREAM.losses.C
-    for constraints in (
-        STREAM.constraints,
-        Affine(RNG.standard_normal((23, 4)), np.zeros(23)),
-        Affine(0.0 * C, np.ones(23)),
-    ):
+    rows = Affine(RNG.standard_normal((23, 4)), np.zeros(23))
+    for constraints in (STREAM.constraints, rows, Affine(0.0 * C, np.ones(23))):
         list(tw.play(learner, tw.Stream(STREAM.losses, constraints)))
         assert [seen.rounds for seen in learner.heard] == [3] * 7 + [2]
         for i, seen in enumerate(learner.heard):
@@ -159,23 +157,11 @@ def test_what_cannot_be_played_is_refused(monkeypatch):
 # --- what is known before a round -----------------------------------------------------------------
 
 
-class Spied(NamedTuple):
-    t: int = 0
-    calls: int = 0
-    distance: float = 0.0
-    advised: Any = None
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Obedient(Listener):
     """Plays what it is advised, a round at a time, and writes down what happens in which order."""
 
-    state_type: ClassVar = Spied
     left: ClassVar[int] = 1
-
-    def start(self):
-        self.heard.clear()
-        return Spied()
 
     def with_info(self, state, known):
         self.heard.append(("known", state.t, known.time))
@@ -187,7 +173,7 @@ class Obedient(Listener):
 
     def update(self, state, seen):
         self.heard.append(("update", state.t))
-        return Spied(state.t + 1)
+        return Step(state.t + 1)
 
 
 class Watched(Linear):
@@ -202,9 +188,8 @@ def spied(mask=None):
     rng = np.random.default_rng(3)
     points = rng.dirichlet(np.ones(4), 9)
     losses, limits = Watched(rng.standard_normal((9, 4))), Capacity(np.ones((9, 4)))
-    return points, tw.Stream(
-        losses, limits, mask, time=np.arange(9.0) + 100.0, advice={"oracle": points}
-    )
+    known = {"time": np.arange(9.0) + 100.0, "advice": {"oracle": points}}
+    return points, tw.Stream(losses, limits, mask, **known)
 
 
 def test_what_is_known_of_a_round_is_said_before_anything_of_it_is_shown():
@@ -329,28 +314,18 @@ def test_a_feed_is_played_bit_for_bit_as_the_stream_of_its_rounds(kind):
 
 def test_what_is_known_before_a_round_comes_along():
     K, rounds = Simplex(4), 12
-    stream = tw.Stream(
-        STREAM.losses[:rounds],
-        STREAM.constraints[:rounds],
-        seen=np.arange(rounds) % 4 != 2,
-        time=3600.0 * np.arange(rounds),
-        advice={"mine": np.tile([0.25] * 4, (rounds, 1))},
-        unavailable=[[t % 3] if t % 5 == 4 else None for t in range(rounds)],
-        played=np.where(np.arange(rounds)[:, None] == 3, 0.25, np.nan) * np.ones(4),
-    )
+    known = [{"seen": t % 4 != 2, "time": 3600.0 * t} for t in range(rounds)]
+    for t, row in enumerate(known):
+        row["unavailable"] = [t % 3] if t % 5 == 4 else None
+        row["played"] = [0.25] * 4 if t == 3 else None
+    columns = {key: [row[key] for row in known] for key in known[0]}
+    columns["played"] = [row or [np.nan] * 4 for row in columns["played"]]
+    columns["advice"] = {"mine": np.full((rounds, 4), 0.25)}
+    stream = tw.Stream(STREAM.losses[:rounds], STREAM.constraints[:rounds], **columns)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("1d"), "mine"])
-    named = [
-        {
-            "costs": stream.losses.C[t],
-            "capacities": stream.constraints.c[t],
-            "seen": bool(t % 4 != 2),
-            "time": 3600.0 * t,
-            "advice": {"mine": [0.25] * 4},
-            "unavailable": [t % 3] if t % 5 == 4 else None,
-            "played": [0.25] * 4 if t == 3 else None,
-        }
-        for t in range(rounds)
-    ]
+    rounds_of = zip(stream.losses.C, stream.constraints.c, known, strict=True)
+    advice = {"mine": [0.25] * 4}
+    named = [{"costs": c, "capacities": d, "advice": advice, **row} for c, d, row in rounds_of]
     require_same(tw.play(learner, iter(named)), tw.play(learner, stream))
     cut = (stream[t : t + 1] for t in range(rounds))
     require_same(tw.play(learner, cut), tw.play(learner, stream))
@@ -387,14 +362,10 @@ def test_an_endless_feed_is_played_in_flat_memory():
 
 
 def test_blocks_and_bandits_get_one_round_at_a_time():
-    for learner in (
-        LyapunovDescent(Simplex(4), block=5),
-        tw.BanditPrimalDual(Simplex(4), horizon=23),
-        Listener(Simplex(4)),
-    ):
+    K, block = Simplex(4), LyapunovDescent(Simplex(4), block=5)
+    for learner in (block, tw.BanditPrimalDual(K, horizon=23), Listener(K)):
         played = list(tw.play(learner, (STREAM[t : t + 1] for t in range(23))))
         assert [len(one.losses) for one in played] == [1] * 23
-    block = LyapunovDescent(Simplex(4), block=5)
     ours, theirs = list(tw.play(block, zip(STREAM.losses.C, STREAM.constraints.c, strict=True))), []
     for one in tw.play(block, STREAM):
         theirs += [one.x] * len(one.losses)

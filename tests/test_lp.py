@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import tidewolf as tw
-from tidewolf.core.piecewise import ManyRows
 from tidewolf.functions import Capacity, LoadCost, MaxAffine, MaxUtilization, Sum, loads
 from tidewolf.hindsight import best_point, cutting_planes
 from tidewolf.hindsight.task import Solution, Task
@@ -45,9 +44,8 @@ def test_any_multipliers_prove_a_lower_bound(seed, zero):
     K, stream = Simplex(3), drawn(seed, 4, 3)
     task = Task.of(K, stream.losses, stream.constraints)
     best, rng = tw.best_in_hindsight(K, stream), np.random.default_rng(seed)
-    lam, mu = (
-        rng.exponential(size=k) * (rng.random(k) < 0.5) * (not zero) for k in (len(task.b), 12)
-    )
+    share, counts = float(not zero), (len(task.b), 12)
+    lam, mu = (share * rng.exponential(size=k) * (rng.random(k) < 0.5) for k in counts)
     below = task.below_pieces(mu)
     assert task.lower_bound(Solution(None, lam, below=below)) <= best.upper + 1e-9
 
@@ -73,10 +71,8 @@ def test_the_fullest_link_over_splits_and_flows():
 
 
 def test_limits_that_nothing_keeps_are_proved_so():
-    stream = tw.Stream(
-        MaxAffine(np.ones((3, 2, 2)), np.zeros((3, 2))),
-        tw.functions.Affine([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0.2, -0.6, 1.0]),
-    )
+    limits = tw.functions.Affine([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]], [0.2, -0.6, 1.0])
+    stream = tw.Stream(MaxAffine(np.ones((3, 2, 2)), np.zeros((3, 2))), limits)
     best = tw.best_in_hindsight(Box(np.zeros(2), np.ones(2)), stream)
     assert best.feasible is False
     assert best.infeasibility.bound == pytest.approx(0.2)
@@ -180,12 +176,10 @@ def test_rows_enter_as_points_break_them_and_no_others(many):
     K, incidence = Simplex(2), csr_array([[1.0, 0.0], [0.0, 1.0]])
     demands = np.ones((50, 1))
     demands[17] = 4.0
-    stream = tw.Stream(
-        LoadCost(incidence, np.ones((50, 1)), np.tile([1.0, 2.0], (50, 1)), [0, 0]),
-        MaxUtilization(incidence, demands, [3.0, 3.0], [0, 0], 1.0),
-    )
+    losses = LoadCost(incidence, np.ones((50, 1)), np.tile([1.0, 2.0], (50, 1)), [0, 0])
+    stream = tw.Stream(losses, MaxUtilization(incidence, demands, [3.0, 3.0], [0, 0], 1.0))
     task = Task.of(K, stream.losses, stream.constraints)
-    assert isinstance(task.A, ManyRows)
+    assert isinstance(task.A, loads.LoadRows)
     found = best_point.LinearProgramming().solve(task)
     np.testing.assert_allclose(found.point, [0.75, 0.25])
     assert np.flatnonzero(found.lam).tolist() == [2 * 17]
@@ -195,10 +189,8 @@ def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
     shifted = Permutahedron(np.arange(6.0) / 6.0)
     for K in (Product(Simplex(3), Simplex(1), Simplex(2)), Box(np.zeros(6), np.ones(6)), shifted):
         _, incidence, demands, costs, pairs, capacities = splits(3)
-        stream = tw.Stream(
-            LoadCost(incidence, demands, -costs, pairs),
-            MaxUtilization(incidence, demands, capacities, pairs, 1.0),
-        )
+        limits = MaxUtilization(incidence, demands, capacities, pairs, 1.0)
+        stream = tw.Stream(LoadCost(incidence, demands, -costs, pairs), limits)
         ours = tw.best_in_hindsight(K, stream)
         with pytest.MonkeyPatch.context() as plain:
             plain.setattr(loads, "MANY", 10**9)

@@ -139,9 +139,7 @@ KINDS = [tw.LyapunovDescent, tw.LyapunovFrankWolfe, SinhaVaze, WangWanZhang, Onl
 ROUNDS = 300
 
 
-@pytest.mark.parametrize(
-    "K", [tw.sets.Simplex(4), tw.sets.FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
-)
+@pytest.mark.parametrize("K", [tw.sets.Simplex(4), tw.sets.FlowPolytope.examples()[0]], ids=repr)
 @pytest.mark.parametrize("flat", ["zero", "across the hull"])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_limits_are_followed_where_losses_are_flat(kind, flat, K):
@@ -151,9 +149,8 @@ def test_limits_are_followed_where_losses_are_flat(kind, flat, K):
     a /= np.linalg.norm(a)
     best = float(a @ K.lmo(a))
     b = best + 0.2 * (float(a @ K.center) - best)
-    seen = tw.Stream(
-        Linear(np.tile(across, (ROUNDS, 1))), Affine(np.tile(a, (ROUNDS, 1)), np.full(ROUNDS, b))
-    )
+    limits = Affine(np.tile(a, (ROUNDS, 1)), np.full(ROUNDS, b))
+    seen = tw.Stream(Linear(np.tile(across, (ROUNDS, 1))), limits)
     run = tw.run(kind(K, horizon=ROUNDS), seen)
     assert run.violations[0] == pytest.approx(float(a @ K.center) - b)
     assert run.violations[ROUNDS // 2 :].mean() < 0.25 * run.violations[0]

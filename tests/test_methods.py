@@ -54,9 +54,10 @@ def test_primal_dual(T, B, block):
     close(learner.guarantee(), A * G_f * R, sqrt(2 * (theta * T + 1 / nu) * (A + 2 * T)) * G_g * R)
 
 
-@pytest.mark.parametrize(
-    ("T", "B", "block"), [*SETTINGS, (50, 1.0, None), (1_000, 1.005, 12), (30, 9.0, 77)], ids=str
-)
+ODD = [(50, 1.0, None), (1_000, 1.005, 12), (30, 9.0, 77)]
+
+
+@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, *ODD], ids=str)
 def test_drift_plus_penalty(T, B, block):
     """Blocks that do not fill T count as whole ones: T/b is M = ceil(T/b)."""
     K, G_f, G_g, R = sets.L2Ball(3, 0.7), 2.3, 5.1, 0.7
@@ -97,16 +98,12 @@ def test_the_theorem_of_primal_dual(T):
     close(theorems.primal_dual(sets.L2Ball(3, R), T, G_f, G_g).guarantee(), A, violation)
 
 
-@pytest.mark.parametrize(
-    "sizes",
-    [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    ("T", "B", "block"),
-    [*SETTINGS, (3_000, 1.0, None), (200, 1.0, None), (1_000, 1.005, 12)],
-    ids=str,
-)
+SIZES = [(2.0, 3.0, 0.5, 9.0), (0.4, 3.0, 5.0, 1.1), (7.0, 0.2, 0.3, 0.1), (0.1, 0.2, 0.9, 4.0)]
+SHORT = [(3_000, 1.0, None), (200, 1.0, None), (1_000, 1.005, 12)]
+
+
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize(("T", "B", "block"), [*SETTINGS, *SHORT], ids=str)
 def test_bandit_primal_dual(sizes, T, B, block):
     """n = 4 dimensions, an inner ball of 1/sqrt(20) in an outer one of sqrt(4/5).
 
@@ -127,9 +124,10 @@ def test_bandit_primal_dual(sizes, T, B, block):
     close(learner.guarantee(), M_f * (A + T * mu * k_f * (1 + 1 / r)), M_g * violation)
 
 
-@pytest.mark.parametrize(
-    "K", [sets.Simplex(5), sets.L2Ball(2, 0.9), sets.L2Ball(4, 40.0), sets.L2Ball(1, 0.2)], ids=repr
-)
+BALLS = [sets.L2Ball(2, 0.9), sets.L2Ball(4, 40.0), sets.L2Ball(1, 0.2)]
+
+
+@pytest.mark.parametrize("K", [sets.Simplex(5), *BALLS], ids=repr)
 @pytest.mark.parametrize(
     "sizes", [(2.0, 3.0, 0.5, 1.5), (0.4, 0.3, 1.1, 2.0), (3.5, 0.2, 0.3, 0.1)], ids=str
 )
@@ -199,9 +197,7 @@ def test_theta_reaches_1_where_promises_end():
 
 
 @pytest.mark.parametrize("T", [None, 40, 100])
-@pytest.mark.parametrize(
-    "K", [sets.Simplex(4), sets.FlowPolytope.examples()[0]], ids=lambda K: type(K).__name__
-)
+@pytest.mark.parametrize("K", [sets.Simplex(4), sets.FlowPolytope.examples()[0]], ids=repr)
 def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     """Its steps written plainly, with a horizon that is passed, one that is not, and none."""
     rounds, V, theta, c, D, x = 100, 1 / 3, 1 / 2, 3.3 if T is None else 2.65, K.diameter, K.center
@@ -209,9 +205,8 @@ def test_lyapunov_frank_wolfe_does_what_its_promise_rests_on(K, T):
     star = 0.6 * K.center + 0.4 * K.lmo(rng.standard_normal(K.shape))
     C = rng.standard_normal(K.shape) + rng.standard_normal((rounds, *K.shape))
     A = -0.5 * C + rng.standard_normal(C.shape)
-    run = tw.run(
-        tw.LyapunovFrankWolfe(K, horizon=T, caution=3.0), tw.Stream(Linear(C), Affine(A, A @ star))
-    )
+    stream = tw.Stream(Linear(C), Affine(A, A @ star))
+    run = tw.run(tw.LyapunovFrankWolfe(K, horizon=T, caution=3.0), stream)
     total, M, G_f, G_g, Q = np.zeros(K.shape), 0.0, 0.0, 0.0, 0.0
     for t in range(1, rounds + 1):
         np.testing.assert_allclose(run.trajectory.means[t - 1], x, atol=1e-9)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
+from polytopes import edges_of
 from tidewolf.core.conforming import is_member
 from tidewolf.core.errors import InvalidInput, NotSupported, UnreachableTarget, WrongType
 from tidewolf.core.feedback import Arrival, FirstOrder, first_order
@@ -90,7 +91,7 @@ def test_a_migration_to_the_same_learner_changes_no_decision_ever(kind):
     for t in range(60):
         if t in (0, 20, 21, 45):
             x = moved.play()
-            moved.migrate(learners(flows(edges(K)), kind))
+            moved.migrate(learners(flows(edges_of(K)), kind))
             assert np.array_equal(moved.play(), x)
         seen = {"loss": stream.losses[t : t + 1], "constraint": stream.constraints[t : t + 1]}
         plain.observe(**seen)
@@ -100,17 +101,13 @@ def test_a_migration_to_the_same_learner_changes_no_decision_ever(kind):
     assert moved.rounds == 60
 
 
-def edges(K):
-    return [(K.nodes[a], K.nodes[b]) for a, b in zip(K.tails, K.heads, strict=True)]
-
-
 @pytest.mark.parametrize("kind", ["descent", "bare", "everything"])
 def test_a_link_that_is_added_moves_nothing_at_first(kind):
     rng = np.random.default_rng(5)
     K = network(rng, 0.5)
     told = Told(learners(K, kind))
     told.through(rounds_on(K, 50, rng))
-    wide = flows([*edges(K), *(link for link in LINKS if link not in edges(K))])
+    wide = flows([*edges_of(K), *(link for link in LINKS if link not in edges_of(K))])
     last, state = Move(K, wide).scattered(told.session.play()), told.session.state
     told.session.migrate(learners(wide, kind))
     assert distance_moved(told.session.play(), last) <= 1e-12

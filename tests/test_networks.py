@@ -37,13 +37,7 @@ def every_path(tails, heads, lengths, source, target):
     return [path for *_, path in sorted(found)]
 
 
-@given(
-    nodes=st.integers(2, 6),
-    count=st.integers(1, 14),
-    k=st.integers(1, 9),
-    whole=st.booleans(),
-    seed=st.integers(0, 2**32),
-)
+@given(st.integers(2, 6), st.integers(1, 14), st.integers(1, 9), st.booleans(), st.integers(0, 999))
 @settings(max_examples=150)
 def test_paths_are_the_shortest_of_all_in_order(nodes, count, k, whole, seed):
     rng = np.random.default_rng(seed)
@@ -162,9 +156,8 @@ def test_tunnels_that_share_their_narrowest_link_are_reported():
     alone = Network(narrow, source="s", target="t", paths="k-shortest", disjoint=True)
     assert len(alone.tunnels.paths) == 1
     assert alone.tunnels.shared_bottlenecks == ()
-    with pytest.raises(errors.InvalidInput) as error:
+    with refused(errors.InvalidInput, "disjoint"):
         Network(narrow, source="s", target="t", disjoint=True)
-    assert error.value.setting == "disjoint"
 
 
 def test_max_utilization_is_load_over_capacity():
@@ -198,12 +191,8 @@ BOTH_WAYS = [*BACKBONE, *((head, tail) for tail, head in BACKBONE)]
 ONE = {"source": "SEA", "target": "NYC", "demand": 10.0}
 SEVERAL = {"source": {"SEA": 0.6, "SFO": 0.4}, "target": {"NYC": 0.5, "ATL": 0.5}, "demand": 4.0}
 MANY = {"commodities": [("SEA", "NYC", 10.0), ("NYC", "SEA", 5.0), ("LAX", "CHI", 0.0)]}
-CASES = [
-    (given, paths)
-    for given in (ONE, SEVERAL, MANY)
-    for paths in PATHS
-    if (given, paths) != (SEVERAL, "k-shortest")
-]
+CASES = [(given, paths) for given in (ONE, SEVERAL, MANY) for paths in PATHS]
+CASES.remove((SEVERAL, "k-shortest"))
 each_case = pytest.mark.parametrize(("given_", "paths"), CASES)
 
 

@@ -19,11 +19,8 @@ OWN = Custom.one(lambda x: 0.0, broken, 5)
 SMALL = {"loss": Linear.one(np.ones(3)), "constraint": Capacity.one(np.ones(3))}
 NAN = [0.0, np.nan, 0.0, 0.0, 0.0]
 GOOD = FirstOrder(np.ones(5), 1.0, np.arange(5.0), 2.0, 4.0, 1)
-GRADIENTS = {
-    "loss_gradient": np.ones(5),
-    "constraint_value": 0.5,
-    "constraint_gradient": np.ones(5),
-}
+GRADIENTS = {"loss_gradient": np.ones(5), "constraint_gradient": np.ones(5)}
+GRADIENTS["constraint_value"] = 0.5
 ROUNDS = {n: {"loss": STREAM.losses[:n], "constraint": STREAM.constraints[:n]} for n in (0, 4)}
 REFUSED = [
     ({}, InvalidInput, "nothing; LyapunovDescent needs FirstOrder"),

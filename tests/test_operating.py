@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from killed import as_if_killed, saved
+from polytopes import edges_of
 from tidewolf.core import conforming, errors, feedback
 from tidewolf.functions import Capacity, Linear
 from tidewolf.learners import migration
@@ -20,10 +21,8 @@ from tidewolf.methods import available, base, capabilities
 from tidewolf.methods.late import next_round
 
 LINKS = [("s", "a"), ("a", "t"), ("s", "b"), ("b", "t"), ("a", "b"), ("s", "c"), ("c", "t")]
-NETWORKS = [
-    tw.sets.FlowPolytope.from_edges(links, source="s", target="t")
-    for links in (LINKS[:5], LINKS, LINKS[4::-1])
-]
+NETWORKS = (LINKS[:5], LINKS, LINKS[4::-1])
+NETWORKS = [tw.sets.FlowPolytope.from_edges(o, source="s", target="t") for o in NETWORKS]
 BEST = dict(zip(LINKS[:4], (0.6, 0.6, 0.4, 0.4), strict=True))
 """A flow that keeps every limit, on links that never go."""
 CAP = 0.15
@@ -79,10 +78,6 @@ def answer(session, do):
     assert after is before or session.learner.save(after) == session.learner.save(before)
     assert refusal[1].endswith(".")
     return refusal
-
-
-def edges(K):
-    return [(K.nodes[a], K.nodes[b]) for a, b in zip(K.tails, K.heads, strict=True)]
 
 
 def member(K, rng):
@@ -183,7 +178,7 @@ class Week:
 
     def round_of(self):
         """A round whose limits the best flow keeps."""
-        links = edges(self.K)
+        links = edges_of(self.K)
         star = np.array([BEST.get(link, 0.0) for link in links])
         room = self.rng.exponential(0.1, len(links)) * (self.rng.random(len(links)) < 0.7)
         costs = self.rng.standard_normal(len(links)) + np.linspace(0.0, 1.0, len(links))

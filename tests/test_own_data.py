@@ -29,9 +29,7 @@ LINK_ROWS = [
     *(("C", "D", 2.0, 6.0), ("C", "E", 5.0, 6.0), ("D", "E", 1.0, 9.0)),
 ]
 """A small network with cycles: every cable carries both ways."""
-LINKS = [
-    (*ends, km, most) for tail, head, km, most in LINK_ROWS for ends in ((tail, head), (head, tail))
-]
+LINKS = [(u, v, *rest) for a, b, *rest in LINK_ROWS for u, v in ((a, b), (b, a))]
 NAMES = [f"{tail} > {head}" for tail, head, *_ in LINKS]
 TIMES = pd.date_range("2026-03-01", periods=ROUNDS, freq="h").strftime("%Y-%m-%dT%H:%M")
 
@@ -75,10 +73,7 @@ class Told:
 
 ONE = Told({"A > E": ({"A": 1.0}, {"E": 1.0}, 8.0)})
 PAIRS = [("A", "E", 4.0), ("E", "A", 3.0), ("B", "D", 2.0)]
-MANY = {
-    f"{source} > {target}": ({source: 1.0}, {target: 1.0}, volume)
-    for source, target, volume in PAIRS
-}
+MANY = {f"{u} > {v}": ({u: 1.0}, {v: 1.0}, volume) for u, v, volume in PAIRS}
 
 
 @pytest.fixture
@@ -198,9 +193,8 @@ def check_paths(told, shares, paths):
     assert len(sums) == ROUNDS * len(told.commodities)
     np.testing.assert_allclose(sums, 1.0, atol=1e-6)
     at = {time: i for i, time in enumerate(TIMES)}
-    sent = [
-        told.sent(name)[at[time]] for name, time in zip(paths.commodity, paths.time, strict=True)
-    ]
+    rounds = zip(paths.commodity, paths.time, strict=True)
+    sent = [told.sent(name)[at[time]] for name, time in rounds]
     np.testing.assert_allclose(paths["volume"], paths["share"] * sent, rtol=1e-12)
     for name, own in paths.groupby("commodity"):
         table = pd.DataFrame(0.0, index=range(ROUNDS), columns=shares[str(name)].columns)

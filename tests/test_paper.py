@@ -55,18 +55,16 @@ def test_remarks_say_on_which_side_of_the_theorem_an_exponent_lies(found, expone
     T = (64, 256, 1024)
     totals = np.array(T)[:, None] ** exponent * noise
     nothing = found.growths[0].guarantees[0]._replace(regret=None, violation=None)
-    each = found.growths[0]._replace(
-        horizons=T, regrets=totals, guarantees=(nothing,) * 3, exponents=(0.75, 0.875)
-    )
+    more = {"guarantees": (nothing,) * 3, "exponents": (0.75, 0.875)}
+    each = found.growths[0]._replace(horizons=T, regrets=totals, **more)
     assert words in report.remark(each, "regret")
 
 
 def test_the_page_has_every_algorithm_with_its_code(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(report, "FAST", SMALL)
     (tmp_path / "mine.py").write_text("import tidewolf as tw\nK = tw.sets.Simplex(3)\n")
-    assert (
-        invoke(["paper", "--fast", "--set", f"{tmp_path}/mine.py:K", "--out", str(tmp_path)]) == 0
-    )
+    words = ["paper", "--fast", "--set", f"{tmp_path}/mine.py:K", "--out", str(tmp_path)]
+    assert invoke(words) == 0
     page = (tmp_path / "index.html").read_text()
     for number in range(1, 6):
         assert f"Algorithm {number}:" in page
@@ -75,9 +73,10 @@ def test_the_page_has_every_algorithm_with_its_code(monkeypatch, tmp_path, capsy
     assert str(tmp_path / "index.html") in capsys.readouterr().out.replace("\n", "")
 
 
-@pytest.mark.parametrize(
-    "words", [["--fast", "--full"], ["--set", "math:pi"], ["--set", "nowhere.py:K"]]
-)
+WRONG = [["--fast", "--full"], ["--set", "math:pi"], ["--set", "nowhere.py:K"]]
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_wrong_options_are_one_line(words, capsys):
     assert invoke(["paper", *words]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1

@@ -22,10 +22,8 @@ from tidewolf.problems.records import COUNTED
 from tidewolf.sets import Box, L2Ball, Simplex, Translated
 from tidewolf.sets.graph_tools import count_paths
 
-needs_records = pytest.mark.skipif(
-    not data_folder().is_dir(),
-    reason=f"the recorded streams are not in {data_folder()}; set TIDEWOLF_DATA to their folder",
-)
+HERE = f"the recorded streams are not in {data_folder()}; set TIDEWOLF_DATA to their folder"
+needs_records = pytest.mark.skipif(not data_folder().is_dir(), reason=HERE)
 
 
 def arcs(problem):
@@ -70,9 +68,7 @@ def ends_of(problem):
 
 @needs_records
 @pytest.mark.parametrize(("name", "ends", "rounds", "count", "paths", "costs", "most"), FLOWS)
-def test_some_flow_meets_every_round_and_the_limits_bind(
-    name, ends, rounds, count, paths, costs, most
-):
+def test_some_flow_meets_every_round_and_limits_bind(name, ends, rounds, count, paths, costs, most):
     problem = problems.named(name)(seed=1)
     ends = ends or ends_of(problem)
     assert (problem.name, len(problem), problem.shape) == (name, rounds, (count,))
@@ -215,10 +211,10 @@ def test_records_are_cut_at_the_front_and_ignore_the_seed(name):
         build(rounds=1_000_000)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("carbon", None), ("carbon", b"no"), ("geant", None), ("geant", b"no"), ("meta", b"")],
-)
+NO_RECORDS = [(name, content) for name in ("carbon", "geant") for content in (None, b"no")]
+
+
+@pytest.mark.parametrize(("name", "content"), [*NO_RECORDS, ("meta", b"")])
 def test_a_missing_or_broken_record_is_named(tmp_path, monkeypatch, name, content):
     monkeypatch.setenv("TIDEWOLF_DATA", str(tmp_path))
     if content is not None:

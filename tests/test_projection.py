@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import polytopes
 from covering import few, thinned
 from polytopes import distances2, layered, vertices_of
+from test_testing import Shares
 from tidewolf import sets
 from tidewolf.core import errors, jit
 from tidewolf.core.oracle import Answer
@@ -22,7 +23,7 @@ from tidewolf.kernels import active_set
 from tidewolf.projection import ActiveSet, afp, afp_paper, closer_to_all, closer_to_center, search
 from tidewolf.projection.active import IDLE, SPARE
 from tidewolf.projection.paper import paper_calls
-from tidewolf.sets import Box, CappedSimplex, Compiled, ConvexSet, L2Ball, Simplex, VertexHull
+from tidewolf.sets import Box, CappedSimplex, Compiled, L2Ball, Simplex, VertexHull
 
 POLYTOPES = {
     "simplex": Simplex(4),
@@ -42,11 +43,8 @@ POLYTOPES = {
     "moved": sets.Translated(Simplex(3), [1.0, 0.0, -2.0]),
     "shrunk": sets.Shrunk(layered(2, 2), 0.6),
 }
-METHODS = {
-    "one shot": afp,
-    "paper": afp_paper,
-    "active set": lambda K, y, x0, **how: ActiveSet.start(K, x0).project(K, y, **how),
-}
+METHODS = {"one shot": afp, "paper": afp_paper}
+METHODS["active set"] = lambda K, y, x0, **how: ActiveSet.start(K, x0).project(K, y, **how)
 FRUGAL = ["one shot", "active set"]
 RADII = {"half": 0.5, "ball": 1.0, "twice": 2.0, "far": 30.0}
 WHERE = ["face", "vertex", "across", *RADII, "inside", "start"]
@@ -68,12 +66,8 @@ def a_unit(K, rng):
     return d / length if length > 1e-9 else np.zeros(K.shape)
 
 
-drifting = given(
-    seed=seeds,
-    tol=st.sampled_from([1e-1, 1e-3]),
-    speed=st.sampled_from([0.05, 0.5, 5.0]),
-    budget=st.sampled_from([None, 0, 1, 2]),
-)
+CASES = {"tol": [1e-1, 1e-3], "speed": [0.05, 0.5, 5.0], "budget": [None, 0, 1, 2]}
+drifting = given(seed=seeds, **{name: st.sampled_from(some) for name, some in CASES.items()})
 
 
 def a_drift(K, y, far, rng):
@@ -359,38 +353,20 @@ def test_an_oracle_that_lies_is_found_out(name, liar):
     np.testing.assert_array_equal(before[1], active.weights)
 
 
-class Newcomer(ConvexSet):
-    """The interval [-1, 1] with a dense oracle that always gives the same answer."""
-
-    shape, center, radius = (1,), np.zeros(1), 1.0
-
-    def __init__(self, answer):
-        self.always = answer
-
-    def infeasibility(self, x):
-        return max(0.0, abs(float(x[0])) - 1.0)
-
-    def lmo(self, direction):
-        return np.array(self.always)
-
-    @classmethod
-    def examples(cls):
-        return ()
-
-
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize(
     ("answer", "error"),
     [
-        ([2.0], errors.OracleError),
-        ([math.nan], errors.NotFinite),
-        ([1.0, 1.0], errors.WrongShape),
-        ([-1.0], errors.OracleError),
+        ([0.0, 1.0, 0.0], errors.OracleError),
+        ([math.nan] * 3, errors.NotFinite),
+        ([1.0, 0.0], errors.WrongShape),
+        ([-3.0, 2.0, 2.0], errors.OracleError),
     ],
 )
 def test_the_answers_of_a_users_oracle_are_checked(name, answer, error):
+    newcomer = type("Newcomer", (Shares,), {"lmo": lambda K, direction: np.array(answer)})()
     with pytest.raises(error, match="oracle"):
-        METHODS[name](Newcomer(answer), np.array([3.0]), np.zeros(1), tol=1e-3)
+        METHODS[name](newcomer, np.array([3.0, 0.0, 0.0]), newcomer.center, tol=1e-3)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -561,13 +537,10 @@ def a_combination(seed, count, n):
     return points, weights, 2.0 * rng.standard_normal(n)
 
 
-@given(
-    seed=seeds,
-    count=st.integers(1, 12),
-    n=st.integers(1, 6),
-    steps=st.sampled_from([0, 1, 2, 30]),
-    stop=st.sampled_from([1e-6, 1e-3, 0.5]),
-)
+STEPS, STOP = st.sampled_from([0, 1, 2, 30]), st.sampled_from([1e-6, 1e-3, 0.5])
+
+
+@given(seeds, st.integers(1, 12), st.integers(1, 6), STEPS, STOP)
 @settings(max_examples=30)
 def test_corrective_steps_agree_with_the_naive_twin(seed, count, n, steps, stop):
     points, weights, y = a_combination(seed, count, n)
@@ -641,11 +614,11 @@ def require_sound(active, K):
     assert len(active.weights) <= len(active) + IDLE
 
 
-@pytest.mark.parametrize(
-    "K",
-    [layered(3, 3), VertexHull(np.random.default_rng(0).standard_normal((40, 4))), L2Ball(3)],
-    ids=["flow", "hull", "ball"],
-)
+POINTS = np.random.default_rng(0).standard_normal((40, 4))
+KEPT = {"flow": layered(3, 3), "hull": VertexHull(POINTS), "ball": L2Ball(3)}
+
+
+@pytest.mark.parametrize("K", KEPT.values(), ids=KEPT)
 @pytest.mark.parametrize("count", few(1, [600, 10_000]))
 def test_nothing_drifts_and_nothing_grows_over_ten_thousand_projections(K, count):
     rng, tol = np.random.default_rng(9), 1e-4 * K.radius**2

@@ -118,9 +118,7 @@ def capacities(K, rng, b, odd):
     alpha=st.sampled_from([1e-12, 1e-3, 1.0, 1e3, 1e12]),
     far=st.sampled_from([0.0, 0.8, 1.0]),
 )
-def test_piecewise_linear_blocks_are_solved_to_the_accuracy_asked_for(
-    K, seed, b, p, ties, delta, alpha, far
-):
+def test_piecewise_linear_blocks_are_solved_to_an_accuracy(K, seed, b, p, ties, delta, alpha, far):
     """Maxima of so many pieces, and capacities."""
     rng = np.random.default_rng(seed)
     block = pieces(K, rng, b, p, ties) if p else capacities(K, rng, b, ties)

@@ -15,10 +15,8 @@ from refused import refused
 from tidewolf.core import errors, vertices
 
 README = Path(__file__).parent.parent / "README.md"
-PARTS = (
-    *("experiments", "experts", "functions", "learners", "networks", "problems", "projection"),
-    *("baselines", "sets", "testing"),
-)
+PARTS = "baselines experiments experts functions learners networks problems projection sets"
+PARTS = (*PARTS.split(), "testing")
 
 
 def test_everything_promised_is_there():
@@ -96,9 +94,8 @@ for K in (tw.sets.Simplex(4), tw.sets.Box(np.zeros(4), np.ones(4))):
 
 def test_dense_sets_run_without_numba_and_give_the_same_bits_and_import_no_report():
     without = python("-c", f"import sys; sys.modules['numba'] = None\n{RUN}")
-    judged = python(
-        "-c", RUN + "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)"
-    )
+    more = "import sys; tw.compare, tw.intervals, tw.rates, print(*sys.modules)"
+    judged = python("-c", RUN + more)
     *printed, loaded = judged.splitlines()
     assert without.splitlines() == printed
     assert len(printed) == 2
@@ -137,9 +134,8 @@ class Segment(tw.sets.ConvexSet):
     """The points (t, 1 - t); not a dataclass, and told so only where that matters."""
 
     shape, center, radius, diameter = (2,), np.array([0.5, 0.5]), 0.5**0.5, 2.0**0.5
-    answers: Any = staticmethod(
-        lambda first: np.array([1.0, 0.0]) if first else np.array([0.0, 1.0])
-    )
+    ends = np.array([0.0, 1.0]), np.array([1.0, 0.0])
+    answers: Any = staticmethod(lambda first, ends=ends: ends[bool(first)].copy())
 
     def lmo(self, direction):
         return self.answers(direction[0] <= direction[1])

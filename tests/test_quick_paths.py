@@ -63,11 +63,10 @@ def test_what_is_kept_is_nobodys_to_change():
     assert bits(event.arrival.feedback) == bits(decode(data, x))
 
 
-@pytest.mark.parametrize(
-    ("point", "committed"),
-    [(None, True), (np.ones(2), True), (None, False)],
-    ids=["as decided", "played", "unsettled"],
-)
+SETTLED = {"as decided": (None, True), "played": (np.ones(2), True), "unsettled": (None, False)}
+
+
+@pytest.mark.parametrize(("point", "committed"), SETTLED.values(), ids=SETTLED)
 def test_how_a_round_was_observed_comes_back(point, committed):
     seen = FirstOrder(np.ones(2), 0.0, np.ones(2), 1.0, 0.0, 1)
     data, event = stored(Observe(Arrival(4, seen, point), committed), CUBE)
@@ -126,9 +125,8 @@ def test_costs_and_capacities_are_seen_as_their_functions_are(rows):
     due = first_order(Linear.one(costs), limit, x, limit.values(x))
     K, value = tw.sets.Box(np.zeros(4), np.ones(4)), float(limit.values(x)[0])
     found = of_costs(K, costs[None], capacities[None], x, value)
-    assert [np.asarray(part).tolist() for part in found] == [
-        np.asarray(part).tolist() for part in due
-    ]
+    for part, expected in zip(found, due, strict=True):
+        assert np.asarray(part).tolist() == np.asarray(expected).tolist()
 
 
 @given(arrays(np.float64, (2, 3), elements=NUMBERS), arrays(np.float64, 3, elements=NUMBERS))

@@ -36,10 +36,8 @@ SESSIONS = {
     "values": {"set": {"kind": "L2Ball", "n": 3}, "rounds": 9, "learners": ["BanditPrimalDual"]},
     "network": {"set": NETWORK, "learners": [{"name": "LyapunovDescent"}]},
 }
-TOLD = (
-    *("round", "rounds", "decision", "source", "cost", "violation", "mode", "pinned", "learner"),
-    *("names", "shape", "settings", "sessions", "observations"),
-)
+TOLD = "round rounds decision source cost violation mode pinned learner names shape settings"
+TOLD = (*TOLD.split(), "sessions", "observations")
 """What is compared of an answer."""
 
 

@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 import tidewolf as tw
+from streams import recorded
 from tidewolf import experiments, report
 from tidewolf.baselines import SinhaVaze
 from tidewolf.core.batch import Stream
 from tidewolf.core.errors import BrokenFile, InvalidInput, MissingExtra, OtherSettings
 from tidewolf.evaluation.formatting import interval, number
 from tidewolf.evaluation.metrics import Experts, broken_limits, contradiction
-from tidewolf.evaluation.recording import Recording
 from tidewolf.evaluation.tracking import Membership
 from tidewolf.files import read_graph
 from tidewolf.functions import Affine, Linear
@@ -37,20 +37,7 @@ from tidewolf.methods.capabilities import Expert
 from tidewolf.networks.network import routes_of
 from tidewolf.problems import routing
 from tidewolf.report import charts, network
-from tidewolf.report.charts import (
-    HUES,
-    Chart,
-    Clock,
-    Curve,
-    PlotLine,
-    RunStyle,
-    ShownRun,
-    clock_of,
-    figure,
-    picture,
-    run_styles,
-    saved,
-)
+from tidewolf.report.charts import HUES, Clock, PlotLine, RunStyle, clock_of, figure, run_styles
 from tidewolf.report.comparison import frontier_chart
 from tidewolf.report.network import networks_of, node_places
 from tidewolf.report.page import PARTS, limits_context, shown_runs, trust_of
@@ -249,9 +236,9 @@ def test_every_chart_is_written_as_png_and_svg(runs, tmp_path):
     names = ["loss", "regret", "violation", "oracle-calls"]
     names += ["points-of-LyapunovDescent", "network-of-LyapunovDescent"]
     assert [each.name for each in files] == [f"{n}.{end}" for n in names for end in ("png", "svg")]
-    chart = picture(sections.totals_charts(runs[:1])[:1])
+    chart = charts.picture(sections.totals_charts(runs[:1])[:1])
     for file, again in zip(files[:2], ("png", "svg"), strict=True):
-        assert file.read_bytes() == saved(chart, again)
+        assert file.read_bytes() == charts.saved(chart, again)
     assert all(one.read_bytes().startswith((b"\x89PNG", b"<?xml")) for one in files)
     assert "Salt Lake City" in files[-1].read_text(encoding="utf-8")
 
@@ -331,7 +318,7 @@ seeds = st.integers(0, 2**16)
 
 
 def drawn(draw, **size):
-    return figure(Chart("name", "title", "", draw, **size))
+    return figure(charts.Chart("name", "title", "", draw, **size))
 
 
 def lines(*given, **more):
@@ -372,7 +359,7 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(entries, parts))
     edges = np.concatenate([[0], np.cumsum(rng.integers(1, 4, parts))])
-    shown = ShownRun(RunStyle(hue=2), None, [f"n{i}" for i in range(entries)], values, edges)
+    shown = charts.ShownRun(RunStyle(hue=2), None, [f"n{i}" for i in range(entries)], values, edges)
     scale, axes = float(np.abs(values).max()), Figure().add_subplot()
     clock = Clock(int(edges[-1]))
     told = charts.draw_heat(axes, charts.PLAIN, shown=shown, scale=scale, clock=clock)
@@ -391,16 +378,15 @@ def test_strokes_and_tooltips_of_a_heat_map_are_the_entries(parts, entries, seed
 # --- frontiers ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "violations", [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []]
-)
+VIOLATIONS = [[0.0, 0.0], [1e-9, 0.3, 0.0], [0.02, 0.021], [0.5], [1e-12, 1e12], []]
+
+
+@pytest.mark.parametrize("violations", VIOLATIONS)
 def test_frontiers_are_drawn_at_any_scale(violations):
-    curves = [
-        Curve("a", violations, [float(i) for i in range(len(violations))]),
-        Curve("b", [], []),
-    ]
+    places = [float(i) for i in range(len(violations))]
+    curves = [charts.Curve("a", violations, places), charts.Curve("b", [], [])]
     chart = frontier_chart("frontier", "title", "", curves)
-    assert saved(picture([chart]), "png").startswith(b"\x89PNG")
+    assert charts.saved(charts.picture([chart]), "png").startswith(b"\x89PNG")
     dots = figure(chart)["tooltip"]["dots"]
     assert len(dots) == len(violations)
     wide, high = chart.size
@@ -411,7 +397,7 @@ def test_frontiers_are_drawn_at_any_scale(violations):
 
 def test_a_frontier_has_its_knob_at_the_points():
     notes = [f"caution {caution}" for caution in (1, 10, 100)]
-    curve = Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)
+    curve = charts.Curve("ours", [0.3, 0.1, 0.0], [1.0, 2.0, 3.0], notes, 2, default=1)
     made = figure(frontier_chart("frontier", "title", "", [curve]))
     texts = set(re.findall(r">([^<>]+)</text>", made["svg"]))
     assert {"caution 1", "caution 10 (default)", "100"} <= texts
@@ -458,10 +444,8 @@ def mixed_run():
 def mixed(weights, ends):
     """As much of a run as the chart looks at."""
     means = np.average(weights, axis=0, weights=np.diff(ends, prepend=0))
-    experts = Experts(
-        Expert(f"m{i}", "advice", 0.0, float(mean), 0.0, None, None, 1)
-        for i, mean in enumerate(means)
-    )
+    parts = enumerate(map(float, means))
+    experts = Experts(Expert(f"m{i}", "advice", 0.0, x, 0.0, None, None, 1) for i, x in parts)
     return SimpleNamespace(experts=experts, measures=weights, ends=ends)
 
 
@@ -576,15 +560,9 @@ def test_the_worst_utilisation_is_that_of_any_round_and_says_which(learner, movi
     for e, name in enumerate(net.link_names):
         assert found[name].worst == pytest.approx(used[:, e].max())
         assert found[name].when == f"round {used[:, e].argmax() + 1}"
-    half = Recording(learner(net.K, horizon=rounds), stream)
-    for _ in half.advance():
-        if half.t > rounds // 3:
-            break
-    again = Recording.load(half.save(), half.learner, stream, "file")
-    for _ in again.advance():
-        pass
+    again = recorded(learner(net.K, horizon=rounds), stream, cuts=[rounds // 3])
     np.testing.assert_allclose(again.peaks.used, run.peaks.used, rtol=1e-9)
-    assert tw.run(half.learner, tw.Stream(stream.losses)).peaks is None
+    assert tw.run(again.learner, tw.Stream(stream.losses)).peaks is None
 
 
 def test_nodes_are_drawn_where_they_are_if_that_is_known(tmp_path):
@@ -623,9 +601,8 @@ def test_nodes_are_drawn_where_they_are_if_that_is_known(tmp_path):
 def test_links_of_several_commodities_add_up():
     K = MultiFlow.examples()[1]
     run = run_on(K)
-    assert [link.load for link in network_of(run).links] == pytest.approx(
-        K.loads(run.trajectory.mean)
-    )
+    loads = pytest.approx(K.loads(run.trajectory.mean))
+    assert [link.load for link in network_of(run).links] == loads
     shares = Counter()
     for route in routes_of(K, None, K.center):
         shares[route.commodity] += route.share

@@ -93,20 +93,15 @@ def test_a_forecast_is_the_functions_of_one_round():
 
 
 def every_known():
+    both = {"a": [0.5, 0.5], "b": [0.5, 0.5]}
+    advice = ({"a": [0.5, 0.5]}, {"b": [0.5, 0.5]}, {"a": [0.25, 0.75]}, both)
+    forecasts = ((LOSS, LIMIT), (LOSS, None), (tw.functions.Linear([[1.0, 3.0]]), LIMIT))
+    contexts = (1, 2.5, "night", [1.0, 0.0], [0.0, 1.0])
     return [
-        tw.RoundInfo(),
-        tw.RoundInfo(time=0.0),
-        tw.RoundInfo(time=1.0),
-        *(tw.RoundInfo(context=context) for context in (1, 2.5, "night")),
-        tw.RoundInfo(context=[1.0, 0.0]),
-        tw.RoundInfo(context=[0.0, 1.0]),
-        tw.RoundInfo(advice={"a": [0.5, 0.5]}),
-        tw.RoundInfo(advice={"b": [0.5, 0.5]}),
-        tw.RoundInfo(advice={"a": [0.25, 0.75]}),
-        tw.RoundInfo(advice={"a": [0.5, 0.5], "b": [0.5, 0.5]}),
-        tw.RoundInfo(forecast=(LOSS, LIMIT)),
-        tw.RoundInfo(forecast=(LOSS, None)),
-        tw.RoundInfo(forecast=(tw.functions.Linear([[1.0, 3.0]]), LIMIT)),
+        *(tw.RoundInfo(), tw.RoundInfo(time=0.0), tw.RoundInfo(time=1.0)),
+        *(tw.RoundInfo(context=context) for context in contexts),
+        *(tw.RoundInfo(advice=points) for points in advice),
+        *(tw.RoundInfo(forecast=forecast) for forecast in forecasts),
         tw.RoundInfo(unavailable=("SEA > DEN",)),
         tw.RoundInfo(1.0, 2, {"a": [1.0]}, (LOSS, LIMIT), ("SEA > DEN", 3)),
     ]

@@ -1,9 +1,12 @@
 """Rows one at a time are the rounds of the tables; files in Python are those of the command."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import tidewolf as tw
+from tables import table
 from tidewolf.core.errors import InvalidInput
 from tidewolf.evaluation.tracking import entry_names
 from tidewolf.experiments.building import RoundReader
@@ -17,24 +20,14 @@ MANY, COSTS = 'commodities = "demands.csv"\n', '[stream]\ncosts = "costs.csv"\n'
 @pytest.fixture
 def folder(tmp_path):
     rng = np.random.default_rng(3)
-    (tmp_path / "links.csv").write_text(
-        "tail,head,length,capacity\n"
-        + "".join(f"{u},{v},{i + 1},{'' if i == 2 else 2}\n" for i, (u, v) in enumerate(LINKS))
-    )
+    ends = (f"{u},{v},{i + 1},{'' if i == 2 else 2}\n" for i, (u, v) in enumerate(LINKS))
+    (tmp_path / "links.csv").write_text("tail,head,length,capacity\n" + "".join(ends))
     (tmp_path / "demands.csv").write_text("source,target,demand\nSEA,NYC,2\nDEN,NYC,1\n")
-    table(tmp_path / "costs.csv", NAMES, rng.random((ROUNDS, len(NAMES))))
-    table(tmp_path / "capacities.csv", NAMES[:3], 4.0 * rng.random((ROUNDS, 3)))
-    table(tmp_path / "moving.csv", ["SEA > NYC", "DEN > NYC"], rng.random((ROUNDS, 2)))
-    table(tmp_path / "one.csv", ["volume"], rng.random((ROUNDS, 1)))
+    (tmp_path / "costs.csv").write_text(table(NAMES, rng.random((ROUNDS, len(NAMES)))))
+    (tmp_path / "capacities.csv").write_text(table(NAMES[:3], 4.0 * rng.random((ROUNDS, 3))))
+    (tmp_path / "moving.csv").write_text(table(["SEA > NYC", "DEN > NYC"], rng.random((ROUNDS, 2))))
+    (tmp_path / "one.csv").write_text(table(["volume"], rng.random((ROUNDS, 1))))
     return tmp_path
-
-
-def table(path, names, values):
-    rows = "".join(
-        f"2026-01-01T{i:02d}:00,{','.join(map(repr, row))}\n"
-        for i, row in enumerate(values.tolist())
-    )
-    path.write_text(f"time,{','.join(names)}\n{rows}")
 
 
 def read(folder, rest="", ends=ONE):
@@ -48,12 +41,7 @@ def first_point(experiment, problem):
     return learner.act(learner.start())
 
 
-CASES = [
-    (ends, paths, demands)
-    for ends in (ONE, MANY)
-    for paths in ("away", "all", "k-shortest")
-    for demands in (False, True)
-]
+CASES = [*itertools.product((ONE, MANY), ("away", "all", "k-shortest"), (False, True))]
 
 
 @pytest.mark.parametrize(("ends", "paths", "demands"), CASES)
@@ -64,15 +52,13 @@ def test_files_in_python_are_those_of_the_command(folder, ends, paths, demands):
     experiment = read(folder, f'paths = "{paths}"\n[stream]\n{stream}', ends)
     problem, reader = experiment.problem(0), RoundReader(experiment)
     assert (reader.K, reader.names) == (problem.K, problem.labels)
-    found = tw.networks.from_files(
-        folder / "links.csv",
-        **({"source": "SEA", "target": "NYC", "demand": 4.0} if ends is ONE else {}),
-        commodities=None if ends is ONE else folder / "demands.csv",
-        paths=paths,
-        costs=folder / "costs.csv",
-        capacities=folder / "capacities.csv",
-        demands=None if moving is None else folder / moving,
-    )
+    files = {name: folder / f"{name}.csv" for name in ("costs", "capacities")}
+    if ends is ONE:
+        files |= {"source": "SEA", "target": "NYC", "demand": 4.0}
+    else:
+        files["commodities"] = folder / "demands.csv"
+    files["demands"] = None if moving is None else folder / moving
+    found = tw.networks.from_files(folder / "links.csv", paths=paths, **files)
     assert found.network == problem.network
     assert found.stream == problem.stream
     assert found.notes == problem.notes
@@ -136,20 +122,14 @@ def test_every_link_begins_on_the_shortest_paths(folder):
 
 
 def test_a_start_is_a_table_of_one_row_by_name(folder):
-    (folder / "now.csv").write_text(
-        "SFO > NYC,SEA > SFO,SEA > DEN,DEN > NYC\n0.25,0.25,0.75,0.75\n"
-    )
+    row = "SFO > NYC,SEA > SFO,SEA > DEN,DEN > NYC\n0.25,0.25,0.75,0.75\n"
+    (folder / "now.csv").write_text(row)
     experiment = read(folder, f'{COSTS}[[learners]]\nname = "Ensemble"\nstart = "now.csv"\n')
     problem = experiment.problem(0)
-    assert dict(zip(problem.labels, first_point(experiment, problem), strict=True)) == {
-        "SEA > DEN": 0.75,
-        "DEN > NYC": 0.75,
-        "SEA > SFO": 0.25,
-        "SFO > NYC": 0.25,
-    }
-    (folder / "now.csv").write_text(
-        "SFO > NYC,SEA > SFO,SEA > DNE,DEN > NYC\n0.25,0.25,0.75,0.75\n"
-    )
+    start = dict(zip(problem.labels, first_point(experiment, problem), strict=True))
+    first, second = ("SEA > DEN", "DEN > NYC"), ("SEA > SFO", "SFO > NYC")
+    assert start == dict.fromkeys(first, 0.75) | dict.fromkeys(second, 0.25)
+    (folder / "now.csv").write_text(row.replace("SEA > DEN", "SEA > DNE"))
     with pytest.raises(InvalidInput, match="received 'SEA > DNE'"):
         first_point(experiment, problem)
 

@@ -15,19 +15,13 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from covering import thinned
+from streams import recorded
 from tidewolf.core import errors, feedback, jit
 from tidewolf.evaluation import recording
 from tidewolf.evaluation.recording import Recording
-from tidewolf.functions import (
-    Affine,
-    Capacity,
-    Linear,
-    LoadCost,
-    LoadLimit,
-    MaxAffine,
-    MaxUtilization,
-)
 from tidewolf.functions.base import AT_ONCE, lane_products
+from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
+from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization
 from tidewolf.kernels import active_set, evaluate, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
@@ -101,18 +95,6 @@ KINDS = (
 KINDS += ("across", "ties", "nothing", "loads")
 
 
-def recorded(learner, stream, cuts=(), **options):
-    """A whole run; at these rounds it is saved, and goes on from that."""
-    recording = Recording(learner, stream, **options)
-    for cut in (*cuts, len(stream)):
-        for t in recording.advance():
-            if t >= cut:
-                break
-        if not recording.done:
-            recording = Recording.load(recording.save(), learner, stream, "it")
-    return recording
-
-
 def numbers(recording):
     """All that was recorded."""
     state, audit = recording.state, recording.audit
@@ -161,9 +143,8 @@ def assert_alike(ours, theirs, tolerance, size):
         if name in COUNTS:
             np.testing.assert_array_equal(mine, other, err_msg=name)
         else:
-            np.testing.assert_allclose(
-                mine, other, rtol=tolerance, atol=tolerance * size, err_msg=name
-            )
+            room = {"rtol": tolerance, "atol": tolerance * size}
+            np.testing.assert_allclose(mine, other, **room, err_msg=name)
 
 
 def assert_same(ours, theirs):
@@ -180,7 +161,7 @@ def both_ways(K, played, **options):
     return ours, recorded(uncompiled(tw.LyapunovDescent(K, **options)), played)
 
 
-@thinned(2, K=SETS, kind={kind: kind for kind in KINDS})
+@thinned(2, K=SETS, kind=KINDS)
 def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     given_to = {"capacities": {"horizon": 40}, "ties": {"calls_per_round": 0.3}}
     assert tw.LyapunovDescent(K).compiled is not None
@@ -188,9 +169,17 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     assert_alike(numbers(ours), numbers(theirs), 1e-9, max(1.0, float(np.abs(theirs.losses).max())))
     one, other = (recording.audit for recording in (ours, theirs))
     np.testing.assert_allclose(one.numbers()[:3], other.numbers()[:3], atol=1e-12)
-    np.testing.assert_allclose(
-        np.array([*one.parts()[4]]), np.array([*other.parts()[4]]), atol=1e-9 * K.radius
-    )
+    last = (np.array([*audit.parts()[4]]) for audit in (one, other))
+    np.testing.assert_allclose(*last, atol=1e-9 * K.radius)
+
+
+SETTINGS = {
+    "caution": [1e-6, 1.0, 10.0, 1e6],
+    "tolerance": [None, 1e-6, 0.5],
+    "calls_per_round": [0.01, 0.4, 1.0, 3.0],
+    "horizon": [None, 1, 1000],
+    "step_scale": [0.1, 1.0, 8.0],
+}
 
 
 @pytest.mark.soak_examples(30)
@@ -199,15 +188,7 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     kind=st.sampled_from(KINDS),
     seed=seeds,
     scale=st.sampled_from([1e-60, 1e-3, 1.0, 1e6, 1e100]),
-    options=st.fixed_dictionaries(
-        {
-            "caution": st.sampled_from([1e-6, 1.0, 10.0, 1e6]),
-            "tolerance": st.sampled_from([None, 1e-6, 0.5]),
-            "calls_per_round": st.sampled_from([0.01, 0.4, 1.0, 3.0]),
-            "horizon": st.sampled_from([None, 1, 1000]),
-            "step_scale": st.sampled_from([0.1, 1.0, 8.0]),
-        }
-    ),
+    options=st.fixed_dictionaries({name: st.sampled_from(some) for name, some in SETTINGS.items()}),
 )
 @settings(max_examples=12)
 def test_under_any_settings(name, kind, seed, scale, options):
@@ -241,21 +222,18 @@ def test_losses_across_the_set_are_none_beside_limits_that_nearly_are(name):
     for across in (0.1, 3.7, 1e3 / 3.0):
         row = 100.0 + 0.5 * np.sign(rng.standard_normal(K.n))
         limits = Affine([row], [float(row @ K.center) - 0.01])
-        ends = [
-            told(recorded(learner, tw.Stream(Linear([costs]), limits)).state)
-            for costs in (np.full(K.n, across), np.zeros(K.n))
-        ]
+        both = (tw.Stream(Linear([c]), limits) for c in (np.full(K.n, across), np.zeros(K.n)))
+        ends = [told(recorded(learner, played).state) for played in both]
         assert_same(*ends)
 
 
 # --- the same bits --------------------------------------------------------------------------------
 
 
-@thinned(
-    2,
-    name={name: name for name in ("simplex", "at most", "capped", "flow")},
-    kind={kind: kind for kind in ("capacities", "affine", "maxima")},
-)
+SOME = ("simplex", "at most", "capped", "flow")
+
+
+@thinned(2, name=SOME, kind=("capacities", "affine", "maxima"))
 def test_rounds_have_the_same_bits_however_they_come(name, kind, tmp_path):
     assert_same_however_they_come(SETS[name], kind, tmp_path)
 
@@ -398,20 +376,12 @@ def test_what_somebody_made_of_a_set_or_learner_is_not_played_by_the_kernel():
     assert tw.LyapunovDescent(Simplex(3)).compiled is not None
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        tw.functions.Quadratic(np.eye(3), np.zeros((4, 3))),
-        Linear(np.zeros((4, 3), dtype=np.float32)),
-    ],
-    ids=["quadratic", "single"],
-)
-def test_functions_that_it_cannot_read_are_evaluated_outside(batch):
-    assert kernel_functions.StreamFunctions.of(tw.Stream(batch)) is None
-    K = Simplex(3)
-    if isinstance(batch, tw.functions.Quadratic):
-        run = recorded(tw.LyapunovDescent(K), tw.Stream(batch, tw.functions.Unlimited((3,), 4)))
-        assert run.done
+def test_functions_that_it_cannot_read_are_evaluated_outside():
+    curved = tw.functions.Quadratic(np.eye(3), np.zeros((4, 3)))
+    for batch in (curved, Linear(np.zeros((4, 3), dtype=np.float32))):
+        assert kernel_functions.StreamFunctions.of(tw.Stream(batch)) is None
+    stream = tw.Stream(curved, tw.functions.Unlimited((3,), 4))
+    assert recorded(tw.LyapunovDescent(Simplex(3)), stream).done
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -521,9 +491,8 @@ def ensemble_told(state):
 
 def resolve_told(own):
     """What an adviser that re-solves remembers, as one array."""
-    seen = [
-        (one.number, *one.loss.values(own.x), *one.limit.values(own.x)) for one in own.recent.rounds
-    ]
+    rounds_seen = own.recent.rounds
+    seen = [(r.number, *r.loss.values(own.x), *r.limit.values(own.x)) for r in rounds_seen]
     numbers = [own.drops.counted, own.upcoming, own.lag, own.decided_lag]
     return np.concatenate([numbers, own.drops.mean2, own.x, np.ravel(seen)])
 
@@ -550,21 +519,17 @@ RESOLVING = {
 }
 
 
-@thinned(
-    2,
-    name={name: name for name in ("simplex", "at most", "capped", "flow")},
-    kind={kind: kind for kind in ("capacities", "affine", "mostly across")},
-    options=ENSEMBLES,
-)
+@thinned(2, name=SOME, kind=("capacities", "affine", "mostly across"), options=ENSEMBLES)
 def test_an_ensemble_in_the_kernel_is_the_one_without(name, kind, options):
     """A whole run, round by round, and rounds one at a time."""
     assert_both_ways(SETS[name], kind, options)
 
 
+RESOLVED = [("simplex", "capacities"), ("flow", "capacities"), ("capped", "affine")]
+
+
 @pytest.mark.parametrize("options", RESOLVING.values(), ids=RESOLVING)
-@pytest.mark.parametrize(
-    ("name", "kind"), [("simplex", "capacities"), ("flow", "capacities"), ("capped", "affine")]
-)
+@pytest.mark.parametrize(("name", "kind"), RESOLVED)
 def test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without(name, kind, options):
     """Capacities are re-solved in the same pass, other limits between two rounds."""
     assert_both_ways(SETS[name], kind, options)

@@ -23,10 +23,8 @@ SINGLE = [
     tw.baselines.SinhaVaze(FLOW, horizon=30),
     tw.baselines.SinhaVaze(tw.sets.Simplex(5)),
 ]
-BLOCKS = [
-    tw.LyapunovDescent(FLOW, horizon=30, block=3),
-    tw.LyapunovDescent(tw.sets.Simplex(5), horizon=31, block=3, calls_per_round=0.4),
-]
+BLOCKS = [tw.LyapunovDescent(FLOW, 30, block=3)]
+BLOCKS += [tw.LyapunovDescent(tw.sets.Simplex(5), 31, block=3, calls_per_round=0.4)]
 RNG = np.random.default_rng(0)
 COSTS, LIMITS = RNG.standard_normal((ROUNDS, 5)), RNG.uniform(0.1, 1.0, (ROUNDS, 5))
 STREAM = tw.Stream(Linear(COSTS), Capacity(LIMITS))
@@ -74,11 +72,8 @@ def test_round_by_round_it_is_the_run_bit_for_bit(learner):
     assert run.violations.any()
     assert not run.violations.all()
     assert saved(session) == learner.save(run.final_state)
-    assert (session.rounds, session.oracle_calls, session.notes) == (
-        ROUNDS,
-        run.oracle_calls,
-        run.notes,
-    )
+    assert (session.rounds, session.notes) == (ROUNDS, run.notes)
+    assert session.oracle_calls == run.oracle_calls
 
 
 @pytest.mark.parametrize("learner", BLOCKS, ids=named)
@@ -98,22 +93,17 @@ def test_gradients_lists_and_feedback_do_what_functions_do(learner):
     breaches = 0
     for t in range(ROUNDS):
         x, one = functions.play(), STREAM[t : t + 1]
-        value, grad_g = (
-            float(one.constraints.values(x)[0]),
-            one.constraints.subgradient(x, np.ones(1)),
-        )
+        value = float(one.constraints.values(x)[0])
+        grad_g = one.constraints.subgradient(x, np.ones(1))
         breaches += value > 0
         observe(functions, t)
-        gradients.observe(
-            loss_gradient=COSTS[t], constraint_value=value, constraint_gradient=grad_g
-        )
+        told = {"loss_gradient": COSTS[t], "constraint_value": value}
+        gradients.observe(**told, constraint_gradient=grad_g)
         told = {"constraint_gradient": grad_g.tolist()} if value > 0 else {}
         lists.observe(loss_gradient=COSTS[t].tolist(), constraint_value=value, **told)
         seen = feedback.first_order(one.losses, one.constraints, x, one.constraints.values(x))
-        listed = {
-            "loss_gradient": seen.loss_gradient.tolist(),
-            "constraint_gradient": seen.constraint_gradient.tolist(),
-        }
+        names = "loss_gradient", "constraint_gradient"
+        listed = {name: getattr(seen, name).tolist() for name in names}
         reduced.observe(seen if t % 2 else seen._replace(**listed))
         full.observe(feedback.FullInformation(one.losses, one.constraints))
         # BLAS may round the norm of one gradient differently at another address in memory
@@ -219,20 +209,16 @@ def test_knowledge_that_comes_after_a_decision_without_it_is_refused_where_it_wo
     assert plain.play().tobytes() == plain.play(time=3.0, context=1).tobytes()
 
 
-@pytest.mark.parametrize(
-    "known",
-    [
-        {"time": "noon"},
-        {"time": float("nan")},
-        {"context": object()},
-        {"advice": [0.2, 0.3, 0.5]},
-        {"advice": {"a": [0.5, 0.5]}},
-        {"advice": {"a": "up"}},
-        {"forecast": 3.0},
-        {"forecast": (tw.functions.Linear([[1.0, 2.0]]), None)},
-        {"forecast": (tw.functions.Linear([[1.0, 2.0, 3.0]] * 2), None)},
-    ],
-)
+ONE, TWO = tw.functions.Linear([[1.0, 2.0]]), tw.functions.Linear([[1.0, 2.0, 3.0]] * 2)
+UNKNOWN = {
+    "time": ("noon", float("nan")),
+    "context": (object(),),
+    "advice": ([0.2, 0.3, 0.5], {"a": [0.5, 0.5]}, {"a": "up"}),
+    "forecast": (3.0, (ONE, None), (TWO, None)),
+}
+
+
+@pytest.mark.parametrize("known", [{key: x} for key, some in UNKNOWN.items() for x in some])
 def test_what_cannot_be_known_is_refused_and_changes_nothing(known):
     for learner in (FOLLOWER, tw.LyapunovDescent(tw.sets.Simplex(3))):
         session = tw.Session(learner)
@@ -254,12 +240,9 @@ def test_a_forecast_by_a_function_of_python_is_told_once():
 def test_a_session_plays_what_a_run_plays_with_the_same_knowledge():
     K, T, rng = tw.sets.Simplex(3), 30, np.random.default_rng(5)
     learner = tw.Ensemble(K, experts=[tw.experts.Season("6h", cells=3), "a", tw.experts.Resolve()])
-    stream = tw.Stream(
-        tw.functions.Linear(rng.standard_normal((T, 3))),
-        Capacity(rng.uniform(0.3, 0.9, (T, 3))),
-        time=3600.0 * np.arange(T),
-        advice={"a": rng.dirichlet(np.ones(3), T)},
-    )
+    costs, room = Linear(rng.standard_normal((T, 3))), Capacity(rng.uniform(0.3, 0.9, (T, 3)))
+    advice = {"a": rng.dirichlet(np.ones(3), T)}
+    stream = tw.Stream(costs, room, time=3600.0 * np.arange(T), advice=advice)
     session = tw.Session(learner)
     for t, played in enumerate(tw.play(learner, stream)):
         known = stream.info(t)

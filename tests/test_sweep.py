@@ -150,9 +150,7 @@ def test_a_worker_of_other_versions_is_not_believed():
 # failures
 
 
-def test_engines_agree_on_one_thread_and_what_one_cell_raises_harms_no_other(
-    every_engine, tmp_path
-):
+def test_engines_agree_and_what_one_cell_raises_harms_no_other(every_engine, tmp_path):
     traps = [Trap("refused", "refuse"), Trap("broken", "crash"), Trap("threads", "threads")]
     cells = cells_of([ROUTING, *traps], ["LyapunovDescent"], horizons=[10], seeds=[0, 1])
     results = []
@@ -422,11 +420,9 @@ def test_a_file_says_what_is_swept(file):
     assert {cell.rounds for cell in cells} == {10, 20}
     assert {cell.seed for cell in cells} == {3, 4}
     block = {"LyapunovDescent": (("block", 2),), "SinhaVaze": ()}  # which a learner sets itself
-    assert {cell.entrant for cell in cells} == {
-        Choice(name, (*block[name], ("caution", caution)))
-        for name in LEARNERS
-        for caution in (1.0, 10.0)
-    }
+    given = ((name, caution) for name in LEARNERS for caution in (1.0, 10.0))
+    entrants = {Choice(name, (*block[name], ("caution", caution))) for name, caution in given}
+    assert {cell.entrant for cell in cells} == entrants
     assert plan(load(file)) == cells
     again = file.with_name("again.toml")
     again.write_text(load(file).toml())
@@ -465,10 +461,10 @@ def test_an_experiment_is_known_by_what_is_in_its_files(file, tmp_path):
     assert identity() != before
 
 
-@pytest.mark.parametrize(
-    ("how", "jobs"),
-    [(signal.SIGKILL, "1"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak)],
-)
+ENDS = [(signal.SIGKILL, "1"), pytest.param(signal.SIGINT, "2", marks=pytest.mark.soak)]
+
+
+@pytest.mark.parametrize(("how", "jobs"), ENDS)
 def test_a_killed_command_is_continued_by_the_same_command(how, jobs, tmp_path, capsys):
     words = ["sweep", "routing", "--horizons", "120", "--seeds", "0,1,2,3,4,5,6,7"]
     words += ["--learner", "LyapunovDescent", "--out", str(tmp_path)]

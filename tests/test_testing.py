@@ -334,10 +334,10 @@ def test_what_is_right_is_never_refused(K, name):
         assert tw.run(tw.LyapunovDescent(K), stream).rounds == ROUNDS
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [tw.Ensemble, tw.baselines.SinhaVaze, tw.LyapunovFrankWolfe, tw.baselines.OnlineFrankWolfe],
-)
+FRANK_WOLFE = tw.LyapunovFrankWolfe, tw.baselines.OnlineFrankWolfe
+
+
+@pytest.mark.parametrize("learner", [tw.Ensemble, tw.baselines.SinhaVaze, *FRANK_WOLFE])
 def test_every_learner_finds_it(learner):
     value, subgradient, said = WRONG["twice a line"]
     with pytest.raises(NotConvex, match=said):

@@ -57,10 +57,10 @@ def observed_by_threads(session, threads, each):
         return sum(pool.map(work, range(threads)))
 
 
-@pytest.mark.parametrize(
-    ("name", "durable"),
-    [("LyapunovDescent", False), ("DriftPlusPenalty", False), ("LyapunovDescent", True)],
-)
+CASES = [*((name, False) for name in LEARNERS), ("LyapunovDescent", True)]
+
+
+@pytest.mark.parametrize(("name", "durable"), CASES)
 def test_a_session_keeps_all_that_eight_threads_observe(name, durable, tmp_path):
     learner, path, each = LEARNERS[name], tmp_path / "session.db", 25 if durable else 60
     alone = tw.Session(learner)

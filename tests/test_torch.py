@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tidewolf as tw
-from covering import covered, thinned
+from covering import thinned
 from extras import Later
 from streams import streams
 from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
@@ -49,9 +49,8 @@ def test_a_set_moves_to_torch_and_keeps_its_laws(K, dtype):
     assert isinstance(moved.center, torch.Tensor)
     assert moved.center.dtype == getattr(torch, dtype)
     for name in ("radius", "diameter", "inner_radius", "dimension"):
-        assert getattr(moved, name) == getattr(K, name) is None or getattr(
-            moved, name
-        ) == pytest.approx(getattr(K, name), rel=1e-6)
+        one, other = getattr(moved, name), getattr(K, name)
+        assert one == other is None or one == pytest.approx(other, rel=1e-6)
     tw.testing.check_set(moved)
 
 
@@ -63,17 +62,14 @@ def test_functions_on_torch_give_numpys_numbers():
     weights = np.random.default_rng(5).random(12)
     ours, numpys = streams(12, 4, there), streams(12, 4, np.asarray)
     for name, stream in ours.items():
-        for mine, reference in (
-            (stream.losses, numpys[name].losses),
-            (stream.constraints, numpys[name].constraints),
-        ):
+        both = (stream, numpys[name])
+        for mine, reference in zip(*((s.losses, s.constraints) for s in both), strict=True):
             values, gradient = mine.values(there(x)), mine.subgradient(there(x), there(weights))
             assert isinstance(values, torch.Tensor)
             assert isinstance(gradient, torch.Tensor)
             np.testing.assert_allclose(values.numpy(), reference.values(x), atol=1e-9)
-            np.testing.assert_allclose(
-                gradient.numpy(), reference.subgradient(x, weights), atol=1e-9
-            )
+            slope = reference.subgradient(x, weights)
+            np.testing.assert_allclose(gradient.numpy(), slope, atol=1e-9)
             np.testing.assert_allclose(mine.slopes(there(x)), reference.slopes(x), atol=1e-9)
             asked = there(x)
             with traffic.Traffic(10**9) as seen:
@@ -86,14 +82,11 @@ def test_functions_on_torch_give_numpys_numbers():
 # --- projections ----------------------------------------------------------------------------------
 
 
-METHODS = {
-    "one shot": afp,
-    "paper": afp_paper,
-    "active set": lambda K, y, x0, *, tol: ActiveSet.start(K, x0).project(K, y, tol=tol),
-}
+METHODS = {"one shot": afp, "paper": afp_paper}
+METHODS["active set"] = lambda K, y, x0, *, tol: ActiveSet.start(K, x0).project(K, y, tol=tol)
 
 
-@covered(project=METHODS, name=["ball", "hull", "simplex", "box"], dtype=DTYPES)
+@thinned(2, project=METHODS, name=["ball", "hull", "simplex", "box"], dtype=DTYPES)
 def test_projections_on_torch_give_numpys_points(project, name, dtype):
     K, room = SETS[name], 1e-9 if dtype == "float64" else 1e-3
     moved, tol = K.to(zeros(dtype)), 0.05 * K.radius**2
@@ -115,12 +108,7 @@ def test_projections_on_torch_give_numpys_points(project, name, dtype):
 # --- a learner ------------------------------------------------------------------------------------
 
 
-@covered(
-    K=SETS,
-    kind=[*streams(1, 4, np.asarray)],
-    dtype=DTYPES,
-    block={"1": 1, "7": 7},
-)
+@thinned(3, K=SETS, kind=[*streams(1, 4, np.asarray)], dtype=DTYPES, block={"1": 1, "7": 7})
 def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtype, block):
     learner = tw.LyapunovDescent(K.to(zeros(dtype)), horizon=20, block=block)
     run = tw.run(learner, streams(20, 4, lambda x: there(x, dtype))[kind])
@@ -135,10 +123,8 @@ def test_a_learner_stays_on_torch_in_its_dtype_and_under_its_bound(K, kind, dtyp
 
 # --- every learner --------------------------------------------------------------------------------
 
-SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shrunk", "hull")} | {
-    "psd": tw.sets.BoundedPSD(2),
-    "nuclear": tw.sets.NuclearBall((2, 2)),
-}
+SMALL = {name: SETS[name] for name in ("simplex", "ball", "capped", "flow", "shrunk", "hull")}
+SMALL |= {"psd": tw.sets.BoundedPSD(2), "nuclear": tw.sets.NuclearBall((2, 2))}
 LEARNERS = {
     "ensemble": lambda K, T: tw.Ensemble(K, horizon=T),
     "descent": lambda K, T: tw.LyapunovDescent(K, horizon=T, per_constraint=True),
@@ -227,10 +213,8 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
         ours, reference = ours.append(vertex, row), reference.append(vertex, row)
     seen, d = int(rng.integers(1, count + 1)), rng.standard_normal(n)
     weights = rng.standard_normal(seen) * (rng.random(seen) < 0.7)
-    for table, other in (
-        (ours, reference),
-        (ours.only(np.arange(seen)), reference.only(np.arange(seen))),
-    ):
+    both, some = (ours, reference), np.arange(seen)
+    for table, other in (both, [table.only(some) for table in both]):
         rows = len(other)
         np.testing.assert_allclose(table.gram[:rows, :rows], other.gram[:rows, :rows], atol=1e-12)
         np.testing.assert_allclose(table.inner(there(d), seen), other.inner(d, seen), atol=1e-12)

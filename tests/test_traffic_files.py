@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import tidewolf as tw
-from refused import refused_command
+from refused import refused, refused_command
 from tidewolf.cli import main
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.experiments import building, load
@@ -155,9 +155,8 @@ def test_a_capacity_keyword_beside_a_constraint_and_a_single_weighted_row():
     for t in range(5):
         spent = tw.functions.Affine.one(WEIGHTS[t, 0], BUDGETS[t, 0])
         one.observe(costs=COSTS[t], capacities=ROOM[t], constraint=spent)
-        other.observe(
-            costs=COSTS[t], capacities=ROOM[t], weights=WEIGHTS[t, 0], budgets=BUDGETS[t, 0]
-        )
+        row = {"weights": WEIGHTS[t, 0], "budgets": BUDGETS[t, 0]}
+        other.observe(costs=COSTS[t], capacities=ROOM[t], **row)
         assert one.play() == pytest.approx(other.play(), abs=1e-12)
     x, rounds = other.play(), other.rounds
     for wrong in (
@@ -198,14 +197,12 @@ def test_forecasts_of_a_recorded_run_are_those_of_a_session():
             assert run.decisions.points[t] == pytest.approx(x, abs=1e-9)
             session.observe(loss=truth.losses[t : t + 1], constraint=truth.constraints[t : t + 1])
         assert stream[3:].info(0).forecast.losses == ahead[0][3:4]
-    exact = tw.run(
-        tw.baselines.Resolve(K, data="forecast"), tw.Stream(*_parts(truth), forecast=truth)
-    )
+    foretold = tw.Stream(*_parts(truth), forecast=truth)
+    exact = tw.run(tw.baselines.Resolve(K, data="forecast"), foretold)
     assert exact.violations.max() <= 1e-6  # with forecasts that come true
     for wrong in (ahead[0], (ahead[0], ahead[1][:3])):
-        with pytest.raises(TidewolfError) as error:
+        with refused(TidewolfError, "forecast"):
             tw.Stream(*_parts(truth), forecast=wrong)
-        assert error.value.setting == "forecast"
 
 
 def _parts(stream):
@@ -236,9 +233,8 @@ def test_decisions_carry_the_names_of_ones_own_tunnels(folder):
     losses = pd.read_parquet("out/rounds.parquet").sort_values("round")["loss"]
     assert losses.to_numpy() == pytest.approx(used.max(axis=1), rel=1e-9)
     problem = load("out/experiment.toml").problem(seed=0)
-    (folder / "again.toml").write_text(
-        (folder / "own.toml").read_text().replace('"tunnels.csv"', '"out/tunnels.csv"')
-    )
+    text = (folder / "own.toml").read_text().replace('"tunnels.csv"', '"out/tunnels.csv"')
+    (folder / "again.toml").write_text(text)
     again = load("again.toml").problem(seed=0)  # from the tunnels.csv that the run has written
     assert problem.K == again.K
     assert problem.stream.losses == again.stream.losses
@@ -247,23 +243,19 @@ def test_decisions_carry_the_names_of_ones_own_tunnels(folder):
 def test_requests_and_python_take_the_same_tunnels(folder):
     own_tunnels(folder)
     problem = load("own.toml").problem(seed=0)
-    rows = [
-        {"pair": pair, "path": path.split(" > "), "name": name} if i % 2 else [pair, path, name]
-        for i, (pair, path, name) in enumerate(OWN)
-    ]
+    named = [{"pair": pair, "path": path.split(" > "), "name": name} for pair, path, name in OWN]
+    rows = [each if i % 2 else list(OWN[i]) for i, each in enumerate(named)]
     described = {"graph": [list(link[:2]) for link in LINKS], "tunnels": rows}
     described["commodities"] = [list(pair) for pair in PAIRS]
     reader = Description.read({"set": described}).build().reader
-    tunnels = tw.networks.Tunnels(
-        LINKS_ALONE, PAIRS, paths=[path.split(" > ") for _, path, _ in OWN]
-    )
+    own = [path.split(" > ") for _, path, _ in OWN]
+    tunnels = tw.networks.Tunnels(LINKS_ALONE, PAIRS, paths=own)
     assert reader.names == OWN_NAMES == problem.labels
     assert (reader.network.incidence != problem.network.incidence).nnz == 0
     assert (tunnels.incidence != problem.network.incidence).nnz == 0
     by_name = {"north": ["A", "B", "D"], "back": ["D", "A"]}
-    with pytest.raises(InvalidInput) as error:
+    with refused(InvalidInput, "paths"):
         tw.networks.Tunnels(LINKS_ALONE, [("A", "D"), ("D", "A")], paths=by_name)
-    assert error.value.setting == "paths"
 
 
 LINKS_ALONE = [link[:2] for link in LINKS]
@@ -317,9 +309,8 @@ def test_files_that_name_an_objective_wrongly_are_refused(folder, text, names, c
 def test_utilisation_needs_capacities_above_zero(folder):
     network = tw.networks.Network([("A", "B")], source="A", target="B")
     for capacities in ([[0.0]], [[np.inf]]):
-        with pytest.raises(InvalidInput) as error:
+        with refused(InvalidInput, "capacities"):
             network.max_utilization(capacities)
-        assert error.value.setting == "capacities"
     body = {"set": {"kind": "Simplex", "n": 2}, "stream": {"objective": "max-utilization"}}
     with pytest.raises(InvalidInput, match="objective"):
         Description.read(body).build()
@@ -336,11 +327,8 @@ def te_folder(folder, layout):
     demands[:, range(4), range(4)] = 0.0
     for part in ("train", "test"):
         (home / part).mkdir(parents=True)
-    for name, some in (
-        ("train/2", demands[:3]),
-        ("train/10", demands[3:6]),
-        ("test/11", demands[6:]),
-    ):
+    parts = {"train/2": demands[:3], "train/10": demands[3:6], "test/11": demands[6:]}
+    for name, some in parts.items():
         lines = (" ".join(map(str, one.reshape(-1))) for one in some)
         (home / f"{name}.hist").write_text("\n".join(lines) + "\n")
     if layout == "figret":
@@ -351,9 +339,8 @@ def te_folder(folder, layout):
         for i, j, _ in links:
             others = [k for k in range(4) if k not in (i, j)]
             ways[i, j] = f"{i}-{j},{i}-{others[0]}-{j},{i}-{others[1]}-{j}"
-        (home / "tunnels.txt").write_text(
-            "".join(f"{i} {j}:{way}\n" for (i, j), way in ways.items())
-        )
+        lines = [f"{i} {j}:{way}\n" for (i, j), way in ways.items()]
+        (home / "tunnels.txt").write_text("".join(lines))
         for name in ("train/2", "train/10", "test/11"):
             (home / f"{name}.opt").write_text("0.5\n1.0\n2.0\n")
     elif layout == "dote":

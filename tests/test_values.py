@@ -187,10 +187,10 @@ def test_what_an_identity_leaves_out_is_what_the_constructor_puts_in():
 entries = st.just(0.0) | st.floats(1e-3, 1e3) | st.floats(-1e3, -1e-3)
 
 
-@given(
-    points=arrays(np.float64, st.tuples(st.integers(2, 40), st.integers(1, 12)), elements=entries),
-    seed=st.integers(0, 9),
-)
+SHAPES = st.tuples(st.integers(2, 40), st.integers(1, 12))
+
+
+@given(arrays(np.float64, SHAPES, elements=entries), st.integers(0, 9))
 def test_a_fingerprint_forgives_rounding_and_nothing_else(points, seed):
     rng, size = np.random.default_rng(seed), float(np.abs(points).max())
     mine = fingerprint(Thing(points))

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from tidewolf.core import vertices as core
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.vertices import Compound, Dense, Sparse
+from tidewolf.core.vertices import Compound, Dense, LowRank, Outer, Sparse
 
 SHAPE = (2, 3)
 seeds = st.integers(0, 2**32)
@@ -119,6 +119,12 @@ def test_a_vertex_comes_back_from_its_parts(make):
     again = Stored._kinds[vertex.tag].restored(vertex.parts())
     assert again.key() == vertex.key()
     assert_array_equal(rows_of([again]), rows_of([vertex]))
+
+
+@pytest.mark.parametrize("kind", [LowRank, Outer])
+def test_factors_are_in_memory_as_loaded_ones_are(kind):
+    point = np.cov(np.random.default_rng(0).standard_normal((4, 9)))
+    assert all(rows.flags.c_contiguous for rows in kind.of(point).factors)
 
 
 def test_dense_points_are_read_only_and_in_the_reference_dtype():

@@ -39,10 +39,8 @@ def examples(kind, K, horizon):
     if kind is tw.BanditPrimalDual:
         least = explorable_from(K.inner_radius, K.dimension) if K.inner_radius else 1
         sizes, first, second = (1e6,) * 4, max(horizon, least), max(horizon // 3, least)
-        return (
-            bandit_primal_dual(K, first, *sizes),
-            bandit_primal_dual(K, second, *sizes, start=K.center, seed=1),
-        )
+        later = bandit_primal_dual(K, second, *sizes, start=K.center, seed=1)
+        return bandit_primal_dual(K, first, *sizes), later
     make = primal_dual if kind is tw.PrimalDual else drift_plus_penalty
     return make(K, horizon, 1e3, 1e3), make(K, max(1, horizon // 3), 1e3, 1e3, start=K.center)
 

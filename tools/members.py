@@ -34,19 +34,19 @@ FIRST = (
 INTERNAL = frozenset(
     (
         *("BanditPrimalDual.assumed", "BanditPrimalDual.mu_for", "DriftPlusPenalty.weights"),
-        *("Ensemble.needs", "Ensemble.kinds", "RoundInfo.unchecked", "RoundInfo.with_skipped"),
+        *("Ensemble.needs", "RoundInfo.unchecked", "RoundInfo.with_skipped"),
         *("RoundInfo.says_nothing", "RoundInfo.identity", "Stream.untold", "Stream.override"),
-        *("Stream.info", "FirstOrder.is_plain", "Session.notes_from", "Resolve.is_plain"),
-        *("Resolve.keep", "Resolve.model", "Season.table", "Squared.sparse_subgradient"),
-        *("Comparison.measure", "Comparison.scale", "Comparison.share_of", "Comparison.chooser"),
-        *("Comparison.about", "Comparison.warnings", "OnlineAllocator.needs_previous_weights"),
-        *("OnlineAllocator.set_fit_request", "OnlineAllocator.set_partial_fit_request"),
-        *("SessionStore.let_go", "SessionStore.forget_rounds", "SessionStore.transaction"),
-        *("SessionStore.flushed", "SessionStore.handle", "SessionStore.holds"),
-        *("SessionStore.set", "SessionStore.note", "SessionStore.last_rounds"),
-        *("ConvexSet.as_direction", "Batch.written_as", "Ensemble.reads", "PrimalDual.with_info"),
-        *("Product.relax", "Product.vertex_infeasibility", "Product.description"),
-        *("Max.halfspaces", "Max.epigraph", "Sum.halfspaces", "Sum.epigraph"),
+        *("Stream.info", "FirstOrder.is_plain", "Session.notes_from", "Season.table"),
+        *("Squared.sparse_subgradient", "Comparison.measure", "Comparison.scale"),
+        *("Comparison.share_of", "Comparison.chooser", "Comparison.about", "Comparison.warnings"),
+        *("OnlineAllocator.needs_previous_weights", "OnlineAllocator.set_fit_request"),
+        *("OnlineAllocator.set_partial_fit_request", "SessionStore.let_go"),
+        *("SessionStore.forget_rounds", "SessionStore.transaction", "SessionStore.flushed"),
+        *("SessionStore.handle", "SessionStore.holds", "SessionStore.set", "SessionStore.note"),
+        *("SessionStore.last_rounds", "ConvexSet.as_direction", "Batch.written_as"),
+        *("Ensemble.reads", "PrimalDual.with_info", "Product.relax"),
+        *("Product.vertex_infeasibility", "Product.description", "Max.halfspaces", "Max.epigraph"),
+        *("Sum.halfspaces"),
     )
 )
 """Documented for developers, of no use to users."""
@@ -77,7 +77,9 @@ def shown(kind: type) -> list[str]:
 def directive(kind: type, name: str) -> str:
     """The directive of Sphinx that shows a member."""
     member = inspect.getattr_static(kind, name)
-    return "autoproperty" if isinstance(member, property | cached_property) else "automethod"
+    if isinstance(member, property | cached_property):
+        return "autoproperty"
+    return "automethod" if isinstance(member, _KINDS) or callable(member) else "autoattribute"
 
 
 def says_something(kind: type, name: str) -> bool:

@@ -47,11 +47,9 @@ ARITHMETICS = {
 
 NOT_NUMERICAL = re.compile(
     r"""test_(
-    archive|backup|browser|charts|cli|client|container|covering|csv|dates|decision_files|description|
-    docs|docstrings|doctor|excel|experiments|files.*|folder|frames|front_doors|
-    gallery|haproxy|hosted.*|imports|inline|jit|limit_files|live|main|mutants|newcomers|notebook|outputs_page|
-    own_data|portable|postgres.*|preview|public|release|report.*|round_reader|serve.*|service.*|
-    session_store|site|soak|storage.*|storm|suite|sweep|tools|tournament
+    archive|backup|browser|cli|client|container|dates|decision_files|description|doctor|experiments|
+    files.*|folder|frames|front_doors|haproxy|hosted.*|jit|live|own_data|postgres.*|preview|public|
+    report.*|round_reader|serve.*|service.*|session_store|storage.*|storm|sweep|tournament
     )\.py""",
     re.VERBOSE,
 )

@@ -26,10 +26,10 @@ def read_alike(shown, printed):
     a share of theirs, or of the largest one with digits after the point in its line.
     """
     lines, others = shown.splitlines(), printed.splitlines()
-    return len(lines) == len(others) and all(map(_alike, lines, others))
+    return len(lines) == len(others) and all(map(alike, lines, others))
 
 
-def _alike(shown, printed):
+def alike(shown, printed):
     number = r"-?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
     if re.sub(number, "#", shown).split() != re.sub(number, "#", printed).split():
         return False
@@ -43,16 +43,15 @@ def _alike(shown, printed):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_blocks_run_and_print_what_is_shown(page):
     names = {}
-    for code, _, shown in re.findall(
-        r"```python\n(.*?)```\n(\n```text\n(.*?)```)?", page.read_text(), flags=re.DOTALL
-    ):
+    blocks = r"```python\n(.*?)```\n(\n```text\n(.*?)```)?"
+    for code, _, shown in re.findall(blocks, page.read_text(), re.DOTALL):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, page.name, "exec", dont_inherit=True), names)
         assert read_alike(shown, printed.getvalue()), printed.getvalue()
 
 
-def test_numbers_of_another_size_and_other_words_are_not_alike():
+def test_numbers_of_another_size_and_other_words_are_notalike():
     shown = "loss 5.6, violation 27.3, 6 calls\n 32 %  named\n"
     assert read_alike(shown, "loss 6.8, violation 27.4, 6 calls\n 31 %  named\n")
     for wrong in (
@@ -66,9 +65,8 @@ def test_numbers_of_another_size_and_other_words_are_not_alike():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_and_tests_that_are_named_exist(page):
-    for path, test in re.findall(
-        r"`((?:tests|benchmarks|docs|src)/[\w/-]+\.(?:py|md))(?:::(\w+))?`", page.read_text()
-    ):
+    named = r"`((?:tests|benchmarks|docs|src)/[\w/-]+\.(?:py|md))(?:::(\w+))?`"
+    for path, test in re.findall(named, page.read_text()):
         assert (ROOT / path).exists(), path
         assert not test or f"def {test}(" in (ROOT / path).read_text(), f"{path}::{test}"
     folders = "core|sets|functions|projection|steps|learners|baselines|evaluation"
@@ -78,9 +76,7 @@ def test_files_and_tests_that_are_named_exist(page):
 
 def test_the_shell_says_of_your_own_set_what_is_shown(tmp_path, monkeypatch, capsys):
     text = (ROOT / "docs" / "how-to" / "own-set.md").read_text()
-    ((name, shown),) = re.findall(
-        r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, flags=re.DOTALL
-    )
+    ((name, shown),) = re.findall(r"```console\n\$ tidewolf check (\S+)\n(.*?)```", text, re.DOTALL)
     (code,) = re.findall(r"```python\n([^`]*class Windows.*?)\n\n\nfor K in", text, re.DOTALL)
     imports = re.findall(r"^(?:from|import) .*$", text[: text.index("\n@")], re.MULTILINE)
     assert len(imports) == 3
@@ -102,16 +98,11 @@ def test_a_learner_of_ones_own_is_short_and_imports_two_modules():
 
 # --- the table of sets ----------------------------------------------------------------------------
 
-CAPABILITIES = {
-    "project": sets.Projectable,
-    "description": sets.Polyhedral,
-    "relax": sets.Relaxable,
-}
-LINES = [
-    [cell.strip() for cell in line.strip("|").split("|")]
-    for line in (ROOT / "docs" / "reference" / "sets.md").read_text().splitlines()
-    if line.startswith("| `")
-]
+CAPABILITIES = {"project": sets.Projectable, "description": sets.Polyhedral}
+CAPABILITIES["relax"] = sets.Relaxable
+LINES = (ROOT / "docs" / "reference" / "sets.md").read_text().splitlines()
+LINES = [line.strip("|").split("|") for line in LINES if line.startswith("| `")]
+LINES = [[cell.strip() for cell in line] for line in LINES]
 
 
 def test_every_set_has_one_line_and_no_other_has_one():
@@ -138,7 +129,6 @@ def test_a_line_says_what_the_class_says(line):
         assert not default or settings[setting].default == ast.literal_eval(default), (
             f"{setting} of {found[1]} is not {default}"
         )
-    assert set(brings.split(", ")) == {
-        name for name, base in CAPABILITIES.items() if issubclass(kind, base)
-    }
+    kept = {name for name, base in CAPABILITIES.items() if issubclass(kind, base)}
+    assert set(brings.split(", ")) == kept
     assert geometry.startswith("exact") == ("Geometry exact" in kind.__doc__)

@@ -48,12 +48,8 @@ def test_every_parameter_of_a_public_name_is_explained(path):
         return
     wanted = [name for name in inspect.signature(thing).parameters if not name.startswith("_")]
     explained = entries(sections(thing.__doc__ or "").get("Parameters", ""))
-    names = [
-        name.strip(" *")
-        for head in explained
-        if head
-        for name in head.partition(" :")[0].split(",")
-    ]
+    heads = [head.partition(" :")[0].split(",") for head in explained if head]
+    names = [name.strip(" *") for several in heads for name in several]
     assert names == wanted
     assert all(explained[head] for head in explained if head)
 

@@ -79,9 +79,8 @@ def as_module(monkeypatch, tmp_path):
 
 def titles(figure):
     """What a picture says of itself."""
-    return [
-        text for text in (figure.get_suptitle(), *(ax.get_title() for ax in figure.axes)) if text
-    ]
+    said = (figure.get_suptitle(), *(ax.get_title() for ax in figure.axes))
+    return list(filter(None, said))
 
 
 @story

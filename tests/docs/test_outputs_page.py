@@ -109,9 +109,8 @@ def folder(tmp_path_factory):
         said("run", "routing", "--rounds", "20", *plain, "--out", "built", "--quiet")
         few = ("--horizons", "5", "--knob", "caution=3,10", *plain)
         said("sweep", "routing", *few, "--out", "swept", "--quiet")
-        Path("compare.txt").write_text(
-            said("compare", "net.toml", "--cautions", "3,10", "--headrooms", "0", "--out", "best")
-        )
+        few = ("--cautions", "3,10", "--headrooms", "0", "--out", "best")
+        Path("compare.txt").write_text(said("compare", "net.toml", *few))
     return place
 
 
@@ -150,9 +149,8 @@ def test_every_file_of_a_run_is_named(folder):
         for file in (folder / place).iterdir():
             name = re.sub(r"^decisions-.*", "decisions-NUMBER-LEARNER-seed-SEED.parquet", file.name)
             assert name in shown, name
-    assert set(shown) - {file.name for file in (folder / "out").iterdir()} == {
-        "decisions-NUMBER-LEARNER-seed-SEED.parquet"
-    }
+    left = set(shown) - {file.name for file in (folder / "out").iterdir()}
+    assert left == {"decisions-NUMBER-LEARNER-seed-SEED.parquet"}
 
 
 def test_summaries(folder):
@@ -171,10 +169,8 @@ def test_checks_of_certificates(folder):
     told = [run["certificate"]["checks"] for summary in summaries for run in summary["runs"]]
     K, costs = tw.sets.Simplex(2), tw.functions.Linear([[1.0, 2.0]] * 4)
     stream = tw.Stream(costs, tw.functions.Capacity([[0.75, 1.0]] * 4))
-    learners = (
-        tw.Ensemble(K, per_constraint=True),
-        tw.LyapunovFrankWolfe(K, horizon=4, loss_lipschitz=3.0, constraint_lipschitz=1.5),
-    )
+    given = {"loss_lipschitz": 3.0, "constraint_lipschitz": 1.5}
+    learners = (tw.Ensemble(K, per_constraint=True), tw.LyapunovFrankWolfe(K, horizon=4, **given))
     told += [tw.run(own, stream).certificate.summary()["checks"] for own in learners]
     require_same("The checks of a certificate", {name for checks in told for name in checks})
 
@@ -194,11 +190,8 @@ def test_comparisons(folder):
     runs = {f"runs[].{c}" for c in columns} | {"runs[].regret.lower", "runs[].regret.upper"}
     points = {f"rankings[].points[].{column}" for column in columns}
     points |= {"rankings[].points[].regret"}
-    found = {
-        "runs[]" if name in runs else "rankings[].points[]" if name in points else name
-        for name in leaves(summary)
-        if name != "runs[].regret"
-    }
+    kinds = dict.fromkeys(runs, "runs[]") | dict.fromkeys(points - runs, "rankings[].points[]")
+    found = {kinds.get(name, name) for name in leaves(summary) - {"runs[].regret"}}
     require_same("comparison.json", found)
     lines = (folder / "compare.txt").read_text().splitlines()
     head = next(line for line in lines if line.startswith("per round"))
@@ -221,10 +214,8 @@ def test_sweeps(folder):
 
 
 def test_live_answers(folder, monkeypatch):
-    rows = [
-        {"time": f"2026-03-02T{hour:02d}:00", "costs": dict.fromkeys(LINKS, 1.0 + hour)}
-        for hour in range(3)
-    ]
+    hours = ((f"2026-03-02T{hour:02d}:00", 1.0 + hour) for hour in range(3))
+    rows = [{"time": time, "costs": dict.fromkeys(LINKS, cost)} for time, cost in hours]
     (folder / "rows").write_text("".join(f"{json.dumps(row)}\n" for row in rows) + "no row\n")
     with contextlib.chdir(folder), open("rows") as stdin, monkeypatch.context() as patch:
         patch.setattr(sys, "stdin", stdin)

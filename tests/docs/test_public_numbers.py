@@ -123,6 +123,31 @@ def test_ranks_put_the_tolerance_first_then_loss():
     assert (best.rank, best.row["setting"]) == (None, {"caution": 9})
 
 
+def swept(method, **points):
+    """Rows of a method at some settings: losses and violations of two seeds."""
+    about = {"task": "t", "method": method, "seeds": [0, 1]}
+    return [
+        about
+        | {"setting": {"at": name} if name != "default" else {}}
+        | {"numbers": {"loss": losses, "violation": violations}}
+        for name, (losses, violations) in points.items()
+    ]
+
+
+def test_losses_are_compared_at_a_violation_that_both_have():
+    """Linearly between two settings of the other; where it never violates as little, at its least
+    violation, between two of ours."""
+    theirs = swept("re-solving", a=([1.0, 1.0], [0.3, 0.3]), b=([3.0, 2.0], [0.1, 0.2]))
+    ours = swept("Ensemble", bold=([1.0, 1.5], [0.4, 0.25]), default=([2.02, 3.5], [0.2, 0.05]))
+    gaps = [results._above(ours[::-1], theirs, seed) for seed in (0, 1)]
+    # 2.02 against 2, halfway between 3 and 1; 2, three quarters from 3.5 to 1.5, against 2
+    assert gaps == [(pytest.approx(1.0), False), (pytest.approx(0.0, abs=1e-9), True)]
+    (bar,) = results.bars([*theirs, *ours])
+    assert bar.measured == pytest.approx(0.5)
+    assert bar.note == "2 seeds, 1 at the least violation of re-solving"
+    assert not bar.holds
+
+
 def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, capsys):
     """As CONTRIBUTING.md tells a newcomer: the template, a check, a run, a table."""
     monkeypatch.chdir(tmp_path)
@@ -148,9 +173,15 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
         assert even == pytest.approx(counted, rel=1e-5)  # recorded with six digits
         text = str(results.table("own", tmp_path / "out/bench/results"))
         assert "| mine |" in text or "**mine**" in text
-        (tmp_path / "mine" / "method.py").write_text(
-            (tmp_path / "mine" / "method.py").read_text().replace("+ self.step *", "+ 1.5 *")
+        (tmp_path / "mine" / "costs.csv").write_text("a,b,c\n1,2,3\n2,1,3\n")
+        (tmp_path / "mine" / "shares.toml").write_text(
+            '[set]\nkind = "Simplex"\nn = 3\n[stream]\ncosts = "costs.csv"\n'
         )
+        assert suite.report(["shares", "--from", "mine", "--methods", "even"]) == 0
+        kept = json.loads((tmp_path / "out/bench/results/own.json").read_text())
+        assert kept[-1]["numbers"]["loss"] == [2.0]
+        mine = tmp_path / "mine" / "method.py"
+        mine.write_text(mine.read_text().replace("+ self.step *", "+ 1.5 *"))
         assert suite.add(["mine"]) == 1
         assert "left the set" in capsys.readouterr().out
     finally:
@@ -206,7 +237,7 @@ def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
         with pytest.raises(
             InvalidInput, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"
         ):
-            next(suite.rows_of(name, ["even"], 1, None, False))
+            next(suite.rows_of(name, ["even"], 1, None, False, 300.0))
     monkeypatch.setattr(public_sdplib, "GENERATED", (6,))
     *cuts, random = pages.measured("sdplib").rows
     assert all(row[3].startswith(ABSENT) for row in cuts)
@@ -231,5 +262,19 @@ def test_the_page_is_what_is_measured(name):
 
 @pytest.mark.parametrize("name", SUITES)
 def test_the_page_shows_the_results(name):
-    text = (BENCHMARKS / "suites.md").read_text(encoding="utf-8")
+    text = (BENCHMARKS / f"{PAGES[name][0]}.md").read_text(encoding="utf-8")
     assert pages.find(text, name) == str(results.table(name))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gateway", *(pytest.param(n, marks=pytest.mark.soak) for n in SUITES if n != "gateway")],
+)
+def test_the_pictures_show_the_results(name, tmp_path):
+    """To the byte, by the version of Matplotlib that drew them: `make tables` changes no file."""
+    for path in results.draw(name, images=tmp_path):
+        both = [folder / path.name for folder in (tmp_path, results.IMAGES)]
+        drawn, kept = (each.read_text(encoding="utf-8") for each in both)
+        versions = [re.findall(r"Matplotlib v[\d.]+", text) for text in (drawn, kept)]
+        assert all(versions)
+        assert drawn == kept or versions[0] != versions[1]

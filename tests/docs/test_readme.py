@@ -59,9 +59,8 @@ def test_the_tables_are_those_of_the_runs(example, name):
     entrants = [each for each in experiment.entrants() if each.name == name]
     rows = [row for row in totals(example) if row[0] == name]
     for entrant, row in zip(entrants, rows, strict=True):
-        loss, mean, churn, regret, violation, calls = (
-            float(cell.replace(",", "")) for cell in row[1:7]
-        )
+        numbers = (float(cell.replace(",", "")) for cell in row[1:7])
+        loss, mean, churn, regret, violation, calls = numbers
         again = tw.run(experiment.learner(entrant, problem, 0), problem.stream, comparator=best)
         assert again.regret is not None
         # On matrices rounding grows until, after 300 rounds, decisions of two processors differ by

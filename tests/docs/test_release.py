@@ -33,6 +33,7 @@ def test_changelog_citation_and_package_have_one_version_and_one_date():
     assert (cited["version"], cited["license"]) == (tw.__version__, PROJECT["license"])
     supported = ".".join(tw.__version__.split(".")[:2])
     assert f"| {supported} | yes |" in (ROOT / "SECURITY.md").read_text()
+    assert f"version = {{{tw.__version__}}}" in (ROOT / "README.md").read_text()
 
 
 # --- make -----------------------------------------------------------------------------------------
@@ -53,11 +54,9 @@ def inside(builder):
 
 def test_the_wheel_holds_the_package_and_nothing_else():
     package = ROOT / "src" / "tidewolf"
-    there = {
-        str(path.relative_to(package.parent))
-        for path in package.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
-    }
+    files = (each for each in package.rglob("*") if each.is_file())
+    files = (each for each in files if "__pycache__" not in each.parts)
+    there = {str(each.relative_to(package.parent)) for each in files}
     found = inside(WheelBuilder(str(ROOT)))
     assert found == there
     kinds = {Path(name).suffix for name in found}
@@ -79,9 +78,8 @@ def test_wheel_and_sdist_are_the_same_wherever_and_whenever_they_are_built(tmp_p
     command = [sys.executable, "-m", "tools.dist", "--out", str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    sums = dict(
-        reversed(line.split()) for line in (tmp_path / "SHA256SUMS").read_text().splitlines()
-    )
+    lines = (tmp_path / "SHA256SUMS").read_text().splitlines()
+    sums = dict(reversed(line.split()) for line in lines)
     assert {name: dist.digest(tmp_path / name) for name in sums} == sums
     assert len(sums) == 2
 

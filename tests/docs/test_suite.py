@@ -33,17 +33,12 @@ def suite(folder, *names, ci="true", options=(), table=None):
         body = f"import pytest\n\n\ndef test_it():\n    {TESTS[name]}\n"
         (folder / f"test_{name}.py").write_text(body)
     told = folder / "skipped.txt"
-    environment = {
-        **os.environ,
-        "CI": ci,
-        "TIDEWOLF_SKIPPED": str(told),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "PYTHONPATH": os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")]),
-    }
+    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "CI": ci, "TIDEWOLF_SKIPPED": str(told), "PYTHONPATH": paths}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    return ran([*command, f"--rootdir={folder}", *options, str(folder)], environment, folder), (
-        told.read_text()
-    )
+    done = ran([*command, f"--rootdir={folder}", *options, str(folder)], environment, folder)
+    return done, told.read_text()
 
 
 def ran(command, environment, folder):
@@ -53,9 +48,8 @@ def ran(command, environment, folder):
 
 def test_a_skip_that_is_not_listed_fails_the_session_and_is_named(tmp_path):
     """Of a test and of a whole module, as the suite runs in CI: on two processes."""
-    (tmp_path / "test_whole.py").write_text(
-        'import pytest\npytest.importorskip("no_such_module")\n'
-    )
+    body = 'import pytest\npytest.importorskip("no_such_module")\n'
+    (tmp_path / "test_whole.py").write_text(body)
     done, told = suite(tmp_path, "listed", "unlisted", "costly", options=("-p", "xdist", "-n", "2"))
     assert done.returncode == 1, done.stdout
     assert "test_unlisted.py::test_it: I did not feel like it" in done.stdout
@@ -72,9 +66,8 @@ def test_a_skip_that_is_not_listed_fails_the_session_and_is_named(tmp_path):
 
 
 def functions_of(path):
-    return {
-        node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)
-    }
+    body = ast.parse(path.read_text()).body
+    return {node.name for node in body if isinstance(node, ast.FunctionDef)}
 
 
 def test_what_is_said_to_need_an_extra_is_there_and_so_is_the_extra():
@@ -86,7 +79,7 @@ def test_what_is_said_to_need_an_extra_is_there_and_so_is_the_extra():
 
 
 @pytest.mark.parametrize(("bare", "code"), [("1", 0), ("", 1)])
-def test_tests_that_need_an_extra_are_skipped_with_its_name_and_pass_only_in_bare_mode(
+def test_tests_that_need_an_extra_are_skipped_with_its_name_in_bare_mode(
     tmp_path, monkeypatch, bare, code
 ):
     monkeypatch.setenv("TIDEWOLF_BARE", bare)
@@ -104,11 +97,8 @@ def test_the_tests_of_a_file_are_found_from_its_name():
     """tests/test_<file>.py, else tests/test_<folder>.py for the nearest folder that has one."""
     home = HERE.parent / "src" / "tidewolf"
     known = {path.stem.removeprefix("test_") for path in HERE.rglob("test_*.py")}
-    lost = [
-        str(path.relative_to(home))
-        for path in sorted(home.rglob("[!_]*.py"))
-        if not known & set(path.relative_to(home).with_suffix("").parts)
-    ]
+    paths = [path.relative_to(home) for path in sorted(home.rglob("[!_]*.py"))]
+    lost = [str(path) for path in paths if not known & set(path.with_suffix("").parts)]
     assert not lost
 
 
@@ -120,9 +110,8 @@ def test_the_tests_of_a_file_are_found_from_its_name():
     refused=st.sets(st.integers(0, 600), max_size=40),
 )
 def test_every_pair_that_can_meet_does(sizes, refused):
-    every = [
-        pairs(**dict(zip("abcd", values, strict=False))) for values in product(*map(range, sizes))
-    ]
+    values = product(*map(range, sizes))
+    every = [pairs(**dict(zip("abcd", each, strict=False))) for each in values]
     cases = [case for i, case in enumerate(every) if i not in refused]
     chosen = cover(cases)
     assert set().union(*(cases[i] for i in chosen)) == set().union(*cases)

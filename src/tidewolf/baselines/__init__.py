@@ -9,12 +9,11 @@ from tidewolf.baselines.proximal_penalty import ProximalPenalty
 from tidewolf.baselines.resolve import Resolve
 from tidewolf.baselines.sinha_vaze import SinhaVaze
 from tidewolf.baselines.wang_wan_zhang import WangWanZhang
-from tidewolf.baselines.warm_up import WarmUp
 from tidewolf.methods.base import Learner
 
 __all__ = [
     "CLASP", "OnlineFrankWolfe", "ProjectedPrimalDual", "ProximalPenalty", "Resolve", "SinhaVaze",
-    "WangWanZhang", "WarmUp",
+    "WangWanZhang",
 ]  # fmt: skip
 
 

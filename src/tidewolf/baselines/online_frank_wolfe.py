@@ -27,12 +27,10 @@ the regret on g is at most B then, as g_t^+(x*) = 0,
         O(T^{3/4}). Of the violation nothing is guaranteed below order T.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 from tidewolf.core import feedback, oracle, settings
 from tidewolf.core.arrays import frozen, inner, namespace
@@ -53,14 +51,14 @@ class Leader(NamedTuple):
     warm: Array | None = None
 
     @classmethod
-    def start(cls, first: Array) -> Leader:
+    def start(cls, first: Array) -> Self:
         return cls(first, frozen(namespace(first).zeros_like(first)))
 
-    def anew(self, largest: float = 0.0, regret_bound: float = 0.0) -> Leader:
+    def anew(self, largest: float = 0.0, regret_bound: float = 0.0) -> "Leader":
         fresh = Leader.start(self.first)
         return fresh._replace(largest=largest, regret_bound=regret_bound, warm=self.warm)
 
-    def in_units(self, unit: float) -> Leader:
+    def in_units(self, unit: float) -> "Leader":
         return self._replace(
             total=unit * self.total,
             largest=unit * self.largest,
@@ -143,7 +141,7 @@ class OnlineFrankWolfe(clock.Cautious[State], clock.EveryRound[State]):
     caution: Annotated[float, settings.Number(least=0.0)] = DEFAULT_CAUTION
 
     @classmethod
-    def blind(cls, K: oracle.HasLMO, *, horizon: int | None = None) -> OnlineFrankWolfe:
+    def blind(cls, K: oracle.HasLMO, *, horizon: int | None = None) -> Self:
         """As published: losses alone."""
         return cls(K, horizon=horizon, caution=0.0)
 

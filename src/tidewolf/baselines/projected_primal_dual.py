@@ -17,12 +17,10 @@ Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/saddle.py, 
 every k; a G_f that grows costs (G_f' - G_f) D^2/(2 eta R) more.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core.arrays import frozen
@@ -89,7 +87,7 @@ class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.E
     K: ProjectableK
 
     @classmethod
-    def published(cls, K: ConvexSet, *, horizon: int) -> ProjectedPrimalDual:
+    def published(cls, K: ConvexSet, *, horizon: int) -> Self:
         """Steps and damping of T^{-1/2} each: the dual step is that, the others sqrt 2 less;
         without units, which the paper has.
         """

@@ -14,12 +14,10 @@ Regret O(sqrt T), violation O(T^{3/4}), measured as in methods/steps/drift.py fo
 interval of rounds. Limits are evaluated in the ball, so outside K.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -83,7 +81,7 @@ class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
     K: ProjectableK
 
     @classmethod
-    def published(cls, K: ConvexSet, *, horizon: int) -> ProximalPenalty:
+    def published(cls, K: ConvexSet, *, horizon: int) -> Self:
         """A penalty and a prox weight of the order sqrt T, as in the paper: the default, without
         the units that the paper has.
         """

@@ -9,12 +9,10 @@ methods/steps/lyapunov.py; `caution` moves V = 1/caution as in every learner her
 violation O(sqrt T log T), at the price of an exact projection per round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from tidewolf.baselines.exact import ProjectableK, ProjectsExactly
 from tidewolf.core import arrays, feedback
@@ -77,7 +75,7 @@ class SinhaVaze(ProjectsExactly[State], clock.LyapunovLearner[State]):
     K: ProjectableK
 
     @classmethod
-    def published(cls, K: ConvexSet, *, horizon: int) -> SinhaVaze:
+    def published(cls, K: ConvexSet, *, horizon: int) -> Self:
         """V = 1, as in the paper."""
         return cls(K, horizon=horizon, caution=arrays.as_count(horizon, "The horizon") ** -0.5)
 

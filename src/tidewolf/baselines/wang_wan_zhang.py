@@ -12,12 +12,10 @@ the surrogate, not at 1, and a step of 2/sqrt(t) is cut at 1. Regret O(T^{3/4}),
 O(T^{3/4} log T).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 from tidewolf.baselines.online_frank_wolfe import Leader, follow
 from tidewolf.core import feedback, oracle
@@ -76,7 +74,7 @@ class WangWanZhang(clock.LyapunovLearner[State]):
     state_type: ClassVar = State
 
     @classmethod
-    def published(cls, K: oracle.HasLMO, *, horizon: int) -> WangWanZhang:
+    def published(cls, K: oracle.HasLMO, *, horizon: int) -> Self:
         """V = 1, as in the paper."""
         return cls(K, horizon=horizon, caution=math.pow(as_count(horizon, "The horizon"), -0.75))
 

@@ -221,6 +221,10 @@ def device_of(x: Array) -> Any:
     return device(x)
 
 
+def device_name(x: Array) -> str:
+    return "cpu" if type(x) is np.ndarray else str(device_of(x))
+
+
 def flat(x: Array) -> Array:
     if x.ndim == 1:
         return x
@@ -259,6 +263,11 @@ def plus(y: Array, factor: float, x: Array) -> Array:
     return y.add(x, alpha=factor) if type(y) is not np.ndarray and is_torch(y) else y + factor * x
 
 
+def times_less(A: Any, X: Array, Y: Array) -> Array:
+    """A X - Y; in one pass where the library has one for that."""
+    return Y.addmm(A, X, beta=-1.0) if is_torch(A) else A @ X - Y
+
+
 def less_rows(w: Array, h: Array, Q: Array) -> Array:
     """w - h Q; in one pass where the library has one for that."""
     return w.addmv(Q.T, h, alpha=-1.0) if is_torch(w) else w - h @ Q
@@ -279,6 +288,16 @@ def zeros(shape: Shape, reference: Array) -> Array:
 
 def ones(count: int, reference: Array) -> Array:
     return _array_like("ones", reference, count)
+
+
+def standard_normal(rng: np.random.Generator, shape: Shape, reference: Array) -> Array:
+    """Made where `reference` lives if its library can, since to bring many there takes long."""
+    if not is_torch(reference):
+        return like(rng.standard_normal(shape), reference)
+    import torch
+
+    there = torch.Generator(reference.device).manual_seed(int(rng.integers(2**62)))
+    return torch.randn(shape, generator=there, dtype=reference.dtype, device=reference.device)
 
 
 def _array_like(name: str, reference: Array, *args: Any) -> Array:
@@ -325,6 +344,11 @@ def mean_there(x: Array) -> Any:
 def norm(x: Array) -> float:
     norm2, (least, most) = square(x), square_range(x)
     return math.sqrt(norm2) if least * least <= norm2 <= most * most else length(x)
+
+
+def unit(x: Array) -> Array:
+    """x / |x| for a vector of moderate size, its norm unread."""
+    return x / namespace(x).sqrt(x @ x)
 
 
 def length(x: Array) -> float:

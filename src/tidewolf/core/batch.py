@@ -5,8 +5,6 @@ A batch never copies what it is given. `f[s:e]` is a view of rounds s to e; the 
 always rounds.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -46,7 +44,7 @@ def _with_checks(method: Any, name: str) -> Any:
     """
 
     @wraps(method)
-    def checked(self: Batch, x: Array, *more: Array, **named: Array) -> Array:
+    def checked(self: "Batch", x: Array, *more: Array, **named: Array) -> Array:
         if SILENCE.depth:
             return method(self, x, *more, **named)
         rounds, given = (len(self),), (*more, *named.values())
@@ -82,12 +80,12 @@ class Batch(Value, ABC):
     """
 
     @property
-    def budgets(self) -> Mapping[str, Batch]:
+    def budgets(self) -> "Mapping[str, Batch]":
         """What is spent beside these losses, above its plan, by the names of the budgets."""
         return {}
 
     @property
-    def without_budgets(self) -> Batch:
+    def without_budgets(self) -> "Batch":
         return self
 
     def __init_subclass__(cls) -> None:
@@ -117,7 +115,7 @@ class Batch(Value, ABC):
 
     @classmethod
     @abstractmethod
-    def examples(cls) -> Sequence[Batch]:
+    def examples(cls) -> Sequence["Batch"]:
         """Small instances, degenerate ones among them, for the checks of `tidewolf.testing`."""
 
     def values_at(self, points: Array) -> Array:
@@ -166,7 +164,7 @@ class Batch(Value, ABC):
         return None
 
     @classmethod
-    def written_as(cls) -> type[Batch]:
+    def written_as(cls) -> type["Batch"]:
         """The class as it is called in files: the class itself, unless it was made for an instance
         that can do more than the class says.
         """
@@ -216,7 +214,7 @@ class Unlimited(Batch, piecewise.PiecewiseLinear):
     rounds: Annotated[int, settings.Count("How many rounds there are.", least=0)] = 1
 
     @classmethod
-    def one(cls, sides: int | Shape) -> Unlimited:
+    def one(cls, sides: int | Shape) -> Self:
         """A single round."""
         return cls(sides)
 
@@ -256,7 +254,7 @@ class Unlimited(Batch, piecewise.PiecewiseLinear):
         )
 
     @classmethod
-    def examples(cls) -> Sequence[Unlimited]:
+    def examples(cls) -> Sequence["Unlimited"]:
         return (cls(3, 4), cls.one(1), cls((2, 2), 2))
 
 
@@ -477,7 +475,7 @@ class Stream(Value):
     def __len__(self) -> int:
         return len(self.losses)
 
-    def __getitem__(self, rounds: slice) -> Stream:
+    def __getitem__(self, rounds: slice) -> "Stream":
         """These rounds. What arrives after the last of them is not lost: its rounds stay pending;
         what arrives of rounds before them is not there.
         """

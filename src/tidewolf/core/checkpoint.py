@@ -8,8 +8,6 @@ Floats travel as hexadecimal, arrays as they are. A file written under other set
 their fingerprint (core/values.py).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -42,7 +40,7 @@ class Stored(ABC):
     """Something a state may hold beside numbers and arrays; `tag` names it in files."""
 
     tag: ClassVar[str]
-    _kinds: ClassVar[dict[str, type[Stored]]] = {}
+    _kinds: ClassVar[dict[str, type["Stored"]]] = {}
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -71,7 +69,7 @@ class SavedRecord(tuple[Any, ...]):
     _fields: tuple[str, ...]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> SavedRecord:
+    def of(cls, parts: Mapping[str, Any]) -> Self:
         record = cls(parts.values())
         record._fields = tuple(parts)
         return record
@@ -160,7 +158,13 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
 
     Arrays that were not NumPy's return to the library and device of `reference`.
     """
-    start = _body_start(data, source)
+    end = data.find(b"\n", 0, _LONGEST_LINE)
+    line = data[: max(end, 0)]
+    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
+        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
+    version = int(line[len(_MAGIC) :])
+    errors.require_format(source, version, STATE_FORMAT, "Start a new session.")
+    start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
@@ -178,16 +182,6 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise
     except Exception as error:  # hand-made content breaks its readers in every way
         raise errors.BrokenFile(f"{source} cannot be read: {half_sentence(error)}.") from None
-
-
-def _body_start(data: bytes, source: str) -> int:
-    end = data.find(b"\n", 0, _LONGEST_LINE)
-    line = data[: max(end, 0)]
-    if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
-        raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
-    version = int(line[len(_MAGIC) :])
-    errors.require_format(source, version, STATE_FORMAT, "Start a new session.")
-    return end + 1 + _DIGEST
 
 
 def _read(data: bytes) -> tuple[dict[str, NDArray], dict[str, Any]]:
@@ -224,10 +218,8 @@ def unpacked(data: bytes, reference: Any) -> Any:
 
 def read(path: Path) -> bytes:
     """All of a regular file; to read from a pipe or a device might never end."""
-    if path.exists() and not path.is_file():
-        raise errors.CheckpointError(
-            f"{path} is not a regular file: give the path of a saved state."
-        )
+    words = f"{path} is not a regular file: give the path of a saved state."
+    errors.require(not path.exists() or path.is_file(), errors.CheckpointError, words)
     return path.read_bytes()
 
 

@@ -54,11 +54,23 @@ class TidewolfError(Exception):
         A sentence: what was expected, what was received, what to do.
     setting : str, optional
         The name of the setting that it speaks of.
+    **more
+        What else a kind of error has, such as `holder`.
     """
 
-    def __init__(self, *message: object, setting: str | None = None) -> None:
+    setting: str | None
+
+    def __init__(self, *message: object, setting: str | None = None, **more: object) -> None:
         super().__init__(*message)
-        self.setting = setting
+        self.__dict__.update(more, setting=setting)
+
+
+def require(
+    holds: object, error: type[TidewolfError], words: str, setting: str | None = None
+) -> None:
+    """Refuse what does not hold; for what costs nothing to say."""
+    if not holds:
+        raise error(words, setting=setting)
 
 
 class InvalidInput(TidewolfError, ValueError):
@@ -104,11 +116,7 @@ class GraphError(InvalidInput):
 class CyclicGraph(GraphError):
     """A directed graph with a cycle, which `cycle` names."""
 
-    def __init__(
-        self, message: str, cycle: tuple[object, ...], *, setting: str | None = None
-    ) -> None:
-        super().__init__(message, setting=setting)
-        self.cycle = cycle
+    cycle: tuple[object, ...] = ()
 
 
 class UnreachableTarget(GraphError):
@@ -168,11 +176,7 @@ class TooMany(TidewolfError):
         The name of the setting that it speaks of.
     """
 
-    def __init__(
-        self, *message: object, retry_after: float = 1.0, setting: str | None = None
-    ) -> None:
-        super().__init__(*message, setting=setting)
-        self.retry_after = retry_after
+    retry_after: float = 1.0
 
 
 class Overloaded(TooMany):
@@ -228,9 +232,7 @@ class HeldElsewhere(CheckpointError):
         The name of the setting that it speaks of.
     """
 
-    def __init__(self, *message: object, holder: str = "", setting: str | None = None) -> None:
-        super().__init__(*message, setting=setting)
-        self.holder = holder
+    holder: str = ""
 
 
 class TidewolfWarning(UserWarning):

@@ -4,8 +4,6 @@ A learner declares the kind it `needs`; the loop and sessions hand over exactly 
 action.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeAlias
@@ -50,7 +48,7 @@ class Limits(NamedTuple):
     # sum <gradient, x_t - x> of rounds that were not played at x
     offsets: Floats
 
-    def and_of(self, other: Limits) -> Limits:
+    def and_of(self, other: "Limits") -> "Limits":
         if other.in_all != self.in_all:
             raise WrongShape(other_count(other.in_all, self.in_all))
         parts = zip(self[1:], other[1:], strict=True)

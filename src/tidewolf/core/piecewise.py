@@ -2,11 +2,11 @@
 
 - `LinearTotal`: the sum over the rounds is one affine function,
 - `PiecewiseLinear`: every round is a maximum of affine pieces, so that "g_t(x) <= 0 for every t" is
-  a list of half-spaces; if that is much larger than the batch, `ManyRows` makes some at a time.
+  a list of half-spaces.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,27 +65,6 @@ class Halfspaces(NamedTuple):
     rounds: Int64s
 
 
-class ManyRows(ABC):
-    """The rows A of half-spaces A x <= b that never stand in one table: some at a time."""
-
-    shape: tuple[int, int]
-
-    @abstractmethod
-    def __getitem__(self, rows: Int64s) -> Any:
-        """These rows, a sparse array of SciPy."""
-
-    @abstractmethod
-    def __matmul__(self, x: Floats) -> Floats:
-        """<a_i, x> for every row."""
-
-    @abstractmethod
-    def parts(self) -> Iterator[Any]:
-        """All rows in their order, a small table of them after the other."""
-
-    def each(self, number: Callable[[Any], Floats]) -> Floats:
-        return np.concatenate([number(part) for part in self.parts()])
-
-
 class PiecewiseLinear(ABC):
     """A batch for which "every value is at most 0" is a list of half-spaces: each round is the
     largest of some affine pieces.
@@ -116,16 +95,6 @@ class PiecewiseLinear(ABC):
             One a row; functions with very many rows know them without those.
         """
         return self.halfspaces().b
-
-    def many_rows(self) -> ManyRows | None:
-        """The rows of the half-spaces, `halfspaces().A`, where all together would be a large table.
-
-        Returns
-        -------
-        ManyRows or None
-            What makes some of them at a time; None if they are not that many.
-        """
-        return None
 
     def epigraph(self) -> Halfspaces:
         """The pieces of every round, none left out: f_t(x) is the largest <a_i, x> - b_i of its

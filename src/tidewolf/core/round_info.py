@@ -10,8 +10,6 @@ each once, places first. A learner that has no use for what is known plays as if
 told; only entries that are out are refused by one that cannot leave them out.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
@@ -20,7 +18,7 @@ import numpy as np
 
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_number, as_numbers, as_own, frozen, is_array, namespace
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType
+from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType, require
 from tidewolf.core.frames import is_table, times_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.core.values import identity, same
@@ -53,7 +51,7 @@ class _Fields(NamedTuple):
     time: float | None = None
     context: Any = None
     advice: Mapping[str, Array] | None = None
-    forecast: FullInformation | None = None
+    forecast: "FullInformation | None" = None
     unavailable: tuple[int | str, ...] | None = None
     # experts that missed the deadline of the round; set by the session, no part of the identity
     skipped: tuple[str, ...] | None = None
@@ -166,8 +164,7 @@ class RoundInfo(_Fields):
 def as_time(x: object, what: str) -> float:
     """`x` as seconds since 1970: a number of seconds, a date in ISO form, or a datetime."""
     if isinstance(x, np.datetime64):
-        if np.isnat(x):
-            raise NotFinite(f"{what} is no time: {x!s}.")
+        require(not np.isnat(x), NotFinite, f"{what} is no time: {x!s}.")
         return int(x.astype("datetime64[us]").astype(np.int64)) / _SECOND
     if isinstance(x, str):
         try:
@@ -254,7 +251,7 @@ def as_unavailable(x: Any) -> tuple[int | str, ...] | None:
     return tuple(sorted(entries, key=lambda one: (isinstance(one, str), one))) or None
 
 
-def _forecast(x: Any) -> FullInformation:
+def _forecast(x: Any) -> "FullInformation":
     from tidewolf.core.batch import Stream
     from tidewolf.core.feedback import FullInformation
 

@@ -157,15 +157,26 @@ class Text(Check):
         return text
 
 
-class Names(Check):
+class ListOf(Check):
+    """A list whose items pass one check."""
+
+    item: ClassVar[Check]
+    such: ClassVar[str]
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return tuple(self.item(one, f"Each of {what}") for one in as_items(value, what, self.such))
+
+    def read(self, value: Any) -> Any:
+        found = [self.item.read(one) for one in value] if type(value) is list else [None]
+        return None if None in found else tuple(found)
+
+
+class Names(ListOf):
     """What things are called, text each; empty where they have no names."""
 
     words: ClassVar[str] = "a list of names"
-    item_type: ClassVar[type | None] = str
-
-    def __call__(self, value: Any, what: str) -> tuple[str, ...]:
-        given = as_items(value, what, '["SEA > DEN"]')
-        return tuple(as_text(name, f"Each of {what}") for name in given)
+    item: ClassVar[Check] = Text()
+    such: ClassVar[str] = '["SEA > DEN"]'
 
 
 class Size(Check):

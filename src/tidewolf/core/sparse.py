@@ -4,8 +4,6 @@ Rows of small programs are plain: SciPy's sparse arrays take longer to be made t
 to be solved.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -225,7 +223,7 @@ class SparsePlusLowRank:
         product: NDArray = (self._transposed @ u.T).T
         return product + (u @ self.left) @ self.right.T if self.left.size else product
 
-    def __truediv__(self, size: float) -> SparsePlusLowRank:
+    def __truediv__(self, size: float) -> "SparsePlusLowRank":
         return SparsePlusLowRank(self.sparse / size, self.left / size, self.right)
 
     def toarray(self) -> NDArray:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tidewolf.core import arrays, settings, sparse
-from tidewolf.core.errors import NotSupported, TidewolfError
+from tidewolf.core.errors import NotSupported, TidewolfError, require
 
 # The version of `identity`; another one gives other digests, and old files are refused.
 IDENTITY = 3
@@ -224,9 +224,8 @@ def _given_settings(value: Value) -> dict[str, Any]:
 
 @cache
 def _names(kind: Any) -> tuple[str, ...]:
-    if not dataclasses.is_dataclass(kind):
-        words = f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False)."
-        raise NotSupported(words)
+    words = f"{kind.__name__} must be a dataclass(frozen=True, eq=False, repr=False)."
+    require(dataclasses.is_dataclass(kind), NotSupported, words)
     return tuple(
         f.name for f in sorted(dataclasses.fields(kind), key=lambda f: bool(f.kw_only)) if f.init
     )

@@ -21,8 +21,6 @@ that has grown past the caller's view (`count` rows) forks it, so every state ke
 what it saw.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -84,9 +82,11 @@ class Vertex(Stored):
         vertex.require_sound()
         return vertex
 
-    @abstractmethod
     def require_sound(self) -> None:
-        """Refuse, by a ValueError, what cannot be such a vertex."""
+        """Refuse, by a ValueError, numbers that are not finite."""
+        for part in self.parts().values():
+            if is_array(part):
+                require_saved_numbers(part)
 
     @abstractmethod
     def inner(self, direction: Array) -> float:
@@ -110,7 +110,7 @@ class Vertex(Stored):
         """Equal for equal points of this kind."""
 
     @abstractmethod
-    def table(self) -> Atoms:
+    def table(self) -> "Atoms":
         """An empty table for vertices of this kind."""
 
 
@@ -144,7 +144,7 @@ class Atoms(ABC):
         row = self._rows.get(self._key(vertex))
         return row if row is not None and row < count else None
 
-    def append(self, vertex: Vertex, count: int) -> Atoms:
+    def append(self, vertex: Vertex, count: int) -> "Atoms":
         if type(vertex) is not self.kind:
             kinds = f"here {self.kind.__name__}, not {type(vertex).__name__}"
             raise WrongType(f"A set's `atom` must make vertices as its `answer` does, {kinds}.")
@@ -153,13 +153,13 @@ class Atoms(ABC):
             table._append(vertex)
         return table
 
-    def only(self, rows: NDArray) -> Atoms:
+    def only(self, rows: NDArray) -> "Atoms":
         table = self._empty()
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
 
-    def _empty(self) -> Atoms:
+    def _empty(self) -> "Atoms":
         return self.vertices[0].table()
 
     def _append(self, vertex: Vertex) -> None:
@@ -219,9 +219,6 @@ class Dense(Vertex):
 
     def table(self) -> Atoms:
         return DenseAtoms()
-
-    def require_sound(self) -> None:
-        require_saved_numbers(self.point)
 
 
 class DenseAtoms(Atoms):
@@ -290,12 +287,12 @@ class Sparse(Vertex):
         self.shape, self.indices, self.values = shape, frozen(indices), frozen(values)
 
     @staticmethod
-    def zero(shape: Shape) -> Sparse:
+    def zero(shape: Shape) -> "Sparse":
         """The origin."""
         return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
 
     @staticmethod
-    def of(point: Array) -> Sparse:
+    def of(point: Array) -> "Sparse":
         """The nonzero entries of a dense point."""
         entries = flat(to_numpy(point)).astype(np.float64, copy=False)
         indices = np.flatnonzero(entries)
@@ -653,7 +650,7 @@ class LowRank(Factored):
         self.square = n * ridge**2 + 2.0 * ridge * self.trace + inner(products, products)
 
     @staticmethod
-    def of(point: Array) -> LowRank:
+    def of(point: Array) -> "LowRank":
         """A positive semidefinite matrix by its eigenvectors; eigenvalues that rounding alone sets
         apart from the smallest join it.
         """
@@ -666,14 +663,9 @@ class LowRank(Factored):
         return LowRank((vectors[:, first:] * xp.sqrt(values[first:] - ridge)).T, ridge)
 
     @staticmethod
-    def ridged(n: int, ridge: float, reference: Array) -> LowRank:
+    def ridged(n: int, ridge: float, reference: Array) -> "LowRank":
         """ridge I, in the library, dtype and device of `reference`."""
         return LowRank(zeros((0, n), reference), ridge)
-
-    def require_sound(self) -> None:
-        require_saved_numbers(self.rows, 2)
-        if type(self.ridge) not in (int, float) or not 0.0 <= self.ridge < math.inf:
-            raise ValueError(f"the ridge of a low-rank vertex is no {self.ridge!r}")
 
 
 @final
@@ -692,22 +684,18 @@ class Outer(Factored):
         self.square = inner(left @ left.T, right @ right.T)
 
     @staticmethod
-    def of(point: Array) -> Outer:
+    def of(point: Array) -> "Outer":
         """A matrix by its singular vectors; singular values that may be rounding are left out."""
         xp = namespace(point)
         left, values, right = xp.linalg.svd(point, full_matrices=False)
         rank = int(xp.count_nonzero(values > max(point.shape) * eps_of(point) * float(values[0])))
         return Outer((left[:, :rank] * values[:rank]).T, right[:rank, :] + 0.0)
 
-    def require_sound(self) -> None:
-        require_saved_numbers(self.left, 2)
-        require_saved_numbers(self.right, 2)
-        if self.left.shape[0] != self.right.shape[0]:
-            raise ValueError("an outer vertex has as many left factors as right ones")
 
-
-def _signed(left: Array, *others: Array) -> tuple[Array, ...]:
-    xp = namespace(left)
+def _signed(*factors: Array) -> tuple[Array, ...]:
+    """Factors in the order in memory that loaded ones have, as products round by it."""
+    xp = namespace(factors[0])
+    left, *others = (xp.reshape(flat(rows), rows.shape) for rows in factors)
     if left.shape[0] == 0:
         return left, *others
     turned = (xp.max(left, axis=1) < -xp.min(left, axis=1))[:, None]
@@ -773,14 +761,6 @@ class Compound(Vertex):
 
     def table(self) -> Atoms:
         return CompoundAtoms(self)
-
-    def require_sound(self) -> None:
-        whole = bool(self.vertices) and all(isinstance(each, Vertex) for each in self.vertices)
-        if self.shift is not None:
-            require_saved_numbers(self.shift)
-            whole = whole and self.shape == self.vertices[0].shape and len(self.vertices) == 1
-        if not whole or type(self.scale) not in (int, float) or not math.isfinite(self.scale):
-            raise ValueError("a compound vertex is vertices, a finite scale and a shift of one")
 
     def along(self, x: Array) -> Sequence[Array]:
         """The entries of x that belong to each part."""

@@ -690,6 +690,11 @@ def _or_refused(*columns: Column[Ranking]) -> tuple[Column[Ranking], ...]:
     return tuple(column._replace(cell=partial(cell, column)) for column in columns)
 
 
+def _microseconds(ranking: Ranking) -> str:
+    return f"{1e6 * statistics.median(point.seconds for point in ranking.points):.0f}"
+
+
+_IN_TIME = _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower")
 RANKING_COLUMNS = _or_refused(
     Column("loss", "loss", _over_points(".5g", "loss"), 3),
     Column("regret", "regret", _over_points(".4g", "regret"), applies=_some("regret")),
@@ -699,15 +704,8 @@ RANKING_COLUMNS = _or_refused(
     Column("gap %", "gap\n%", _gaps),
     Column("shortfall %", "shortfall\n%", _finite("shortfall", "{:+.2f}", "never", times=100.0)),
     Column("less violation", "less\nbroken", _finite("saving", "{:.3g}x", "breaks none")),
-    Column(
-        *("in equal time", "in equal\ntime"),
-        _finite("saving_in_time", "{:.3g}x", "breaks none", "baseline slower"),
-        1,
-    ),
-    Column(
-        *("microseconds per round", "micro-\nsecs"),
-        lambda ranking: f"{1e6 * statistics.median(p.seconds for p in ranking.points):.0f}",
-    ),
+    Column("in equal time", "in equal\ntime", _IN_TIME, 1),
+    Column("microseconds per round", "micro-\nsecs", _microseconds),
 )
 RANKING_ROUND_COLUMNS = _or_refused(
     Column("broken %", "broken\n%", _over_points(".2g", "broken", 100.0)),

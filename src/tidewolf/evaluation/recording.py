@@ -157,7 +157,7 @@ class Recording:
         kernel, n = self._kernel, math.prod(self.stream.shape)
         most = max(1, MOST_POINTS // n) if self.decisions is not None else MOST_AT_ONCE
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
-        spare: Floats | None = None  # of the state before the last, which nobody asked for
+        spare: Floats | None = None  # of the state before the last, which was not asked for
         while not self.done:
             given, clock = functions.at(self.t), _clock()
             k = min(pace, most, functions.stop - self.t)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -41,8 +42,10 @@ from tidewolf.networks.network_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
 V = TypeVar("V")
-One = Annotated[list[V], Field(min_length=1, max_length=1)]
-Some = Annotated[list[V], Field(min_length=1)]
+# The first wrong item of a list is enough: to describe a million takes seconds.
+FIRST = Field(fail_fast=True)
+One = Annotated[list[V], FIRST, Field(min_length=1, max_length=1)]
+Some = Annotated[list[V], FIRST, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=arrays.LARGEST_COUNT)]
 Seed = Annotated[int, Field(ge=0, le=arrays.LARGEST_COUNT)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -51,6 +54,8 @@ KeyPath = list[str | int]
 Objective = Literal["cost", "max-utilization"]
 
 NO_FILES = "a request names no files: give the rows themselves"
+# Keys of a table, more than any has.
+MOST_KEYS = 100
 # Sets within sets.
 DEEPEST = 20
 # Entries of a point.
@@ -74,6 +79,14 @@ class Strict(BaseModel):
     """A table of keys, none of which is unknown, of another kind, or no finite number."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _few(cls, given: Any) -> Any:
+        """Some of so many keys are unknown, and a few of them say so."""
+        if isinstance(given, dict) and len(given) > MOST_KEYS:
+            return dict(islice(given.items(), MOST_KEYS))
+        return given
 
     @property
     def given(self) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, settings
+from tidewolf.core import checkpoint, settings
 from tidewolf.core.arrays import norm
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.feedback import FullInformation
@@ -129,11 +129,6 @@ class Blocks(checkpoint.Stored):
     def restored(cls, parts: dict[str, Any]) -> Self:
         both = loaded(parts["losses"]), loaded(parts["limits"])
         numbers, counts, ends = parts["numbers"], parts["counts"], np.cumsum(parts["sizes"])
-        lengths = {sum(map(len, batches)) for batches in both} | {len(numbers), len(counts)}
-        if len(lengths) > 1 or lengths != {int(ends[-1]) if len(ends) else 0}:
-            raise ValueError("stored rounds are not as many as their numbers")
-        if (counts < 1).any() or (np.diff(ends, prepend=0) < 1).any():
-            raise ValueError("a stored round stands for none")
         blocks = list[Block]()
         for start, stop in zip((ends - parts["sizes"]).tolist(), ends.tolist(), strict=True):
             at = slice(start, stop)
@@ -170,14 +165,7 @@ class Fit(checkpoint.Stored):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        points, solves = parts["points"], parts["solves"]
-        if len(points) != len(CAREFUL) or type(solves) is not int:
-            raise ValueError("a fit has a point, or none, for each expert of the leader")
-        return cls(Found(points, solves))
-
-    def require_of(self, K: Any) -> None:
-        if not all(z is None or conforming.is_member(K, z) for z in self.found().points):
-            raise ValueError("a point of a fit is no member of the set")
+        return cls(Found(**parts))
 
 
 class Found(NamedTuple):

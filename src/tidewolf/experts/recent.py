@@ -123,8 +123,6 @@ class RecentRounds(checkpoint.Stored):
             for name in ("losses", "limits")
         )
         times, numbers = parts["times"].tolist(), parts["numbers"].tolist()
-        if numbers != sorted(set(numbers)):
-            raise ValueError("rounds that were seen do not come one after another")
         each = zip(losses, limits, times, numbers, strict=True)
         return cls(tuple(SeenRound(*one) for one in each))
 

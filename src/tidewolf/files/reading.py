@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -441,8 +441,7 @@ def read_records(
     """
     columns = settings.Names()(columns, "columns of read_records")
     cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
-    if not len(cells.lines):
-        raise InvalidInput(f"{path} has column names and no rows.")
+    require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
     if not {*columns} <= {*header}:
@@ -465,8 +464,7 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
     read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
     if read is None:
         raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
-    if not file_of(path).is_file():
-        raise InvalidInput(f"There is no file at {path}.")
+    require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
         cells = read(path, format)
     except TidewolfError:

@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType
+from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType, require
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -108,16 +108,14 @@ def read_table(
         cells = _frame_cells(path, format)
     else:
         path = arguments.as_path(path, "The path of a table")
-        if not reading.file_of(path).is_file():
-            raise InvalidInput(f"There is no table at {path}.")
+        require(reading.file_of(path).is_file(), InvalidInput, f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
     while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
         rows -= 1  # spreadsheets write separators to the last row that was ever touched
-    if not rows:
-        raise InvalidInput(f"{cells.name} has column names and no rows.")
+    require(rows, InvalidInput, f"{cells.name} has column names and no rows.")
     values = np.empty((rows, len(columns)))
     for j in range(len(columns)):
         values[:, j] = cells.numbers(j + timed, gaps, rows)
@@ -126,8 +124,7 @@ def read_table(
 
 
 def column_names(names: Sequence[str], file: str) -> tuple[str, ...]:
-    if not names:
-        raise InvalidInput(f"{file} has times and no other column.")
+    require(names, InvalidInput, f"{file} has times and no other column.")
     for i, name in enumerate(names):
         if name == "" or name in names[:i]:
             what = f"the name {name!r} comes twice" if name else "a column has no name"
@@ -144,8 +141,7 @@ def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
     header, columns = list(names or map(str, range(width))), list(values.T)
-    if not width:
-        raise InvalidInput(f"{name} has no column of numbers.")
+    require(width, InvalidInput, f"{name} has no column of numbers.")
     utc = any(getattr(getattr(times, "dtype", None), zone, None) for zone in ("tz", "time_zone"))
     if times is not None:
         header.insert(0, "time")
@@ -280,26 +276,15 @@ def align(
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
     filled, notes, missing = dict[str, Table](), list[str](), np.zeros(length, dtype=bool)
     for name, table in named.items():
-        laid, there = _spread(table, rounds, length)
-        if gaps == "refuse" and not len(table.values) == there.sum() == length:
-            i, rows = int(np.argmin(there)), f"{len(table.values):,} rows"
-            when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
-            rows += "" if there.all() else f", none for {when}"
-            each = f"a row for each of the {length:,} rounds of all tables"
-            raise InvalidInput(f"{table.file}: expected {each}, received {rows}; {reading.FILL}.")
+        laid, there = _spread(table, rounds, length, gaps == "refuse")
         if name not in absent and (empty := np.isnan(laid.values)).any():
             missing |= empty.any(axis=1)
             cells, lost = int(empty[there].sum()), int((~there).sum())
+            imputed = gaps == "last" and name == "costs"
             done = "filled with the last number of the column" if gaps == "last" else "not seen"
-            if gaps == "last" and name == "costs":
-                done += "; certificates speak of the imputed losses"
-                laid, empty = _with_first_costs(laid, empty)
-            _require_fillable(laid, empty, gaps)
+            done += "; certificates speak of the imputed losses" * imputed
             notes.append(f"{table.file}: {cells:,} empty cells, {lost:,} missing rows, {done}.")
-            last = np.where(empty, -1, np.arange(length)[:, None])
-            last = np.maximum.accumulate(last, axis=0)
-            source = np.where(last < 0, np.argmin(empty, axis=0), last)
-            laid = laid._replace(values=np.take_along_axis(laid.values, source, axis=0))
+            laid = laid._replace(values=_filled(laid, gaps, imputed))
         filled[name] = laid
     if gaps != "unseen" or not missing.any():
         return Aligned(filled, None, tuple(notes))
@@ -339,8 +324,10 @@ def _rounds(leading: list[Table], tables: list[Table]) -> tuple[NDArray | None, 
     return rounds, len(rounds)
 
 
-def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, Bools]:
-    """A table with a row for each round, NaN if it has none; and which rounds it has."""
+def _spread(table: Table, rounds: NDArray | None, length: int, whole: bool) -> tuple[Table, Bools]:
+    """A table with a row for each round, NaN if it has none and needs not be whole; and which
+    rounds it has.
+    """
     own = at = np.arange(len(table.values))
     if rounds is not None and table.times is not None:
         own = np.flatnonzero(np.isin(table.times, rounds))
@@ -350,6 +337,12 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
         raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
+    if whole and not len(table.values) == there.sum() == length:
+        i, found = int(np.argmin(there)), f"{len(table.values):,} rows"
+        when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
+        found += "" if there.all() else f", none for {when}"
+        each = f"a row for each of the {length:,} rounds of all tables"
+        raise InvalidInput(f"{table.file}: expected {each}, received {found}; {reading.FILL}.")
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
     for i, row in zip(at.tolist(), own.tolist(), strict=True):
         places[i] = table.places[row]
@@ -357,15 +350,16 @@ def _spread(table: Table, rounds: NDArray | None, length: int) -> tuple[Table, B
     return table._replace(times=times, values=values, places=places), there
 
 
-def _with_first_costs(table: Table, empty: Bools) -> tuple[Table, Bools]:
-    """Costs that no number of their column comes before: the mean of those seen in their row."""
-    values, first = table.values.copy(), np.maximum.accumulate(~empty, axis=0)
+def _filled(table: Table, gaps: str, imputed: bool) -> Floats:
+    """Numbers in every gap: the last of the column or, of imputed costs that no number of their
+    column comes before, the mean of those seen in their row.
+    """
+    values = table.values.copy()
+    empty = np.isnan(values)
+    first = np.maximum.accumulate(~empty, axis=0) | (not imputed)
     for i in np.flatnonzero(~first.all(axis=1) & ~empty.all(axis=1)).tolist():
         values[i, ~first[i]] = values[i, ~empty[i]].mean()
-    return table._replace(values=values), np.isnan(values)
-
-
-def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
+    empty = np.isnan(values)
     unfilled, why = {
         "refuse": (empty, reading.FILL),
         "last": (empty[:1], "no number comes before it"),
@@ -374,6 +368,9 @@ def _require_fillable(table: Table, empty: Bools, gaps: str) -> None:
     for i, j in np.argwhere(unfilled)[:1]:
         cell = f'{table.places[i]}, column "{table.columns[j]}"'
         raise InvalidInput(f"{cell}: there is no number; {why}.")
+    last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
+    source = np.where(last < 0, np.argmin(empty, axis=0), last)
+    return np.take_along_axis(values, source, axis=0)
 
 
 # --- graphs ---------------------------------------------------------------------------------------
@@ -510,13 +507,12 @@ def read_graph(
         reading.as_format(format),
         GIVEN if graph else arguments.as_path(path, "The path of a graph"),
     )
-    graph = graph or _from_file(path, format)
+    graph = graph or read_edges(path, format)
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
         raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
     kept = [edge for edge in graph.edges if edge.tail != edge.head]
-    if not kept:
-        raise EmptyGraph(f"{path} has no link between two nodes.")
+    require(kept, EmptyGraph, f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
         key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
@@ -549,10 +545,9 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     return missing
 
 
-def _from_file(path: Path, format: FileFormat) -> Edges:
+def read_edges(path: Path, format: FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
-    if not reading.file_of(path).is_file():
-        raise InvalidInput(f"There is no graph at {path}.")
+    require(reading.file_of(path).is_file(), InvalidInput, f"There is no graph at {path}.")
     if name.endswith(reading.ENDINGS):
         cells = reading.read_cells(path, format)
         ends = [name.lower() in sum(ENDS, ()) for name in cells.header]

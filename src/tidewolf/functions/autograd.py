@@ -12,8 +12,6 @@ library's choice is taken.
 What comes back is checked: a finite number per round, and a finite gradient.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,7 +26,14 @@ import numpy as np
 from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import as_array, as_count, as_number, is_array, like, namespace, to_numpy
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotFinite,
+    NotSupported,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.settings import as_shape
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 
@@ -39,7 +44,7 @@ class Rounds(NamedTuple):
     ts: Int64s
     data: tuple[Any, ...]
 
-    def some(self, which: Any) -> Rounds:
+    def some(self, which: Any) -> "Rounds":
         return Rounds(self.ts[which], tuple(part[which, ...] for part in self.data))
 
 
@@ -244,8 +249,7 @@ def _as_rows(part: Any, what: str) -> Any:
     array = part if is_array(part) else as_array(part, what)
     if not namespace(array).isdtype(array.dtype, ("integral", "bool")):
         array = as_array(array, what)
-    if array.ndim < 1:
-        raise InvalidInput(f"{what} must be arrays with rounds first.", setting="data")
+    require(array.ndim >= 1, InvalidInput, f"{what} must be arrays with rounds first.", "data")
     return array
 
 
@@ -339,7 +343,7 @@ class Custom(Autograd):
         value: Callable[[Array], float],
         subgradient: Callable[[Array], Array] | None = None,
         shape: Shape | int | None = None,
-    ) -> Custom:
+    ) -> Self:
         """A single round from callables of x alone."""
         batch = object.__new__(cls)
         batch._make(_Given(value, subgradient, "alone"), shape, 1)
@@ -349,7 +353,7 @@ class Custom(Autograd):
         return super().fields() | {"subgradient": self._engine.subgradient}
 
     @classmethod
-    def examples(cls) -> Sequence[Custom]:
+    def examples(cls) -> Sequence[Self]:
         matrices = cls(_distance, _directions, (2, 2), rounds=2)
         one = cls.one(partial(_distance, 1), partial(_directions, 1), (1,))
         return cls(_distance, _directions, 3, rounds=4), one, matrices

@@ -4,8 +4,6 @@ The parts have equal lengths and take points of one shape. What exact solvers ma
 whole depends on the parts, and `isinstance` shows it.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
@@ -20,7 +18,14 @@ from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch
 from tidewolf.core.checkpoint import Stored
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
@@ -100,8 +105,7 @@ def checked_parts(
     """Batches on points of one shape, at least one; of equal lengths unless they are chained."""
     more = as_items(parts, f"The parts of {who}", "[functions.Linear(C), functions.Capacity(c)]")
     such = (*functions, *more)
-    if not such:
-        raise InvalidInput(f"{who} needs at least one batch of functions.", setting="parts")
+    require(such, InvalidInput, f"{who} needs at least one batch of functions.", "parts")
     for part in such:
         if not isinstance(part, Batch):
             words = f"The parts of {who} must be batches such as functions.Linear(C), not {part!r}."
@@ -199,7 +203,7 @@ class Sum(Combined):
         return Halfspaces(A, b, np.zeros(len(b), dtype=np.int64))
 
     @classmethod
-    def examples(cls) -> Sequence[Sum]:
+    def examples(cls) -> Sequence[Self]:
         costs, limits = Linear([[1.0, -2.0], [0.0, 3.0]]), Capacity([[0.5, 0.5], [1.0, 0.0]])
         return (
             cls(costs, limits, Capacity([[0.0, 1.0], [-1.0, 1.0]]), weights=[1.0, 0.5, 2.0]),
@@ -321,7 +325,7 @@ class Max(Combined):
         return Halfspaces(A[order, :], b[order], rounds[order])
 
     @classmethod
-    def examples(cls) -> Sequence[Max]:
+    def examples(cls) -> Sequence[Self]:
         limits = Capacity([[0.5, 0.5], [1.0, 0.0]])
         return (
             cls(Affine([[1.0, -2.0], [0.0, 3.0]], [0.5, 1.0]), limits, limits),
@@ -398,7 +402,7 @@ class Charged(Combined):
         return self.parts[0].slopes(x)
 
     @classmethod
-    def examples(cls) -> Sequence[Charged]:
+    def examples(cls) -> Sequence[Self]:
         costs, spend = Linear([[1.0, -2.0], [0.0, 3.0]]), Affine([[1.0, 2.0]] * 2, [0.5, 1.0])
         return cls(costs, spend, names=["usd"]), cls(costs)
 
@@ -490,7 +494,7 @@ class Chain(OfParts):
         return np.concatenate([part.slopes(x) for part in self.parts])
 
     @classmethod
-    def examples(cls) -> Sequence[Chain]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls(
                 (Linear([[1.0, -2.0]]), Quadratic.examples()[0], Capacity([[0.5, 0.5], [1.0, 0.0]]))
@@ -606,11 +610,11 @@ class Limits(Stored):
     def __init__(self, pieces: tuple[Batch, ...] = ()) -> None:
         self.pieces = pieces
 
-    def and_then(self, batch: Batch) -> Limits:
+    def and_then(self, batch: Batch) -> "Limits":
         """With a copy of these rounds after those it has."""
         return Limits((*self.pieces, mapped(batch, _own)))
 
-    def with_last(self, batch: Batch) -> Limits:
+    def with_last(self, batch: Batch) -> "Limits":
         """With these rounds themselves, for as long as the caller's arrays stay as they are."""
         return Limits((*self.pieces, batch))
 
@@ -621,7 +625,7 @@ class Limits(Stored):
         return {"pieces": saved(self.pieces, "A block that is still open holds")}
 
     @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Limits:
+    def restored(cls, parts: dict[str, Any]) -> Self:
         return cls(loaded(parts["pieces"]))
 
     def require_of(self, K: Any) -> None:

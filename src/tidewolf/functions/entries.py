@@ -4,19 +4,17 @@ flattened point, -1 if there is none.
 Places live on the host, as integers, whatever the library of the points.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, TypeAlias, final
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
 from tidewolf.core import piecewise, settings, sparse
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions.base import ArrayBatch, Uncopied, WholeNumbers
 
@@ -78,8 +76,7 @@ def pad_rounds(
     """
     such = as_items(rounds, f"The rounds of {what}", "[(indices, numbers), ...]")
     listed = [_round(each, shape, f"Round {t} of {what}", count) for t, each in enumerate(such)]
-    if not listed:
-        raise InvalidInput(f"There is no round for {what}; give at least one.")
+    require(listed, InvalidInput, f"There is no round for {what}; give at least one.")
     most = max(len(places) for places, *_ in listed)
     tables = [np.full((len(listed), most), empty) for empty in (-1, 0.0, 0.0)[: 1 + count]]
     for t, parts in enumerate(listed):
@@ -171,7 +168,7 @@ class Squared(EntryBatch):
         self._require_places("targets")
 
     @classmethod
-    def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Squared:
+    def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Self:
         """From indices and what was seen there, round by round.
 
         Parameters
@@ -192,7 +189,7 @@ class Squared(EntryBatch):
         return cls(targets, places, sides)
 
     @classmethod
-    def one(cls, indices: Any, values: Any, shape: Shape) -> Squared:
+    def one(cls, indices: Any, values: Any, shape: Shape) -> Self:
         """A single round in which these values were seen."""
         return cls.of([(indices, values)], shape)
 
@@ -228,7 +225,7 @@ class Squared(EntryBatch):
         return (self._gather(x) - self.targets) * like(self.places >= 0, self.targets)
 
     @classmethod
-    def examples(cls) -> Sequence[Squared]:
+    def examples(cls) -> Sequence[Self]:
         first, last = (([0, 1], [2, 0]), [1.0, -2.0]), (([1, 0, 1], [1, 2, 2]), [0.5, 0.0, 3.0])
         return (
             cls.of([first, (([], []), []), last], (2, 3)),
@@ -287,7 +284,7 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
             raise InvalidInput(words, setting="high" if crossed[t] else "places")
 
     @classmethod
-    def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Range:
+    def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Self:
         """From indices and bounds on the entries there, round by round.
 
         Parameters
@@ -308,7 +305,7 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         return cls(low, high, places, sides)
 
     @classmethod
-    def one(cls, indices: Any, low: Any, high: Any, shape: Shape) -> Range:
+    def one(cls, indices: Any, low: Any, high: Any, shape: Shape) -> Self:
         """A single round."""
         return cls.of([(indices, low, high)], shape)
 
@@ -358,7 +355,7 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         return piecewise.Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
 
     @classmethod
-    def examples(cls) -> Sequence[Range]:
+    def examples(cls) -> Sequence[Self]:
         last = ([1, 0, 1], [1, 2, 2]), -0.5, [0.0, 1.0, 2.0]
         rounds = [(([0, 1], [2, 0]), -1.0, 1.0), (([1], [1]), [0.5], [0.5]), last]
         return (

@@ -126,19 +126,18 @@ class Split:
         p = np.concatenate([*(rows.T.ravel() for rows in data), []]).reshape(size, rounds)
         names = {atom.name for atom in self.atoms}
         if not names:
-            return self._affine(p, data)
+            A, b = (
+                self.root.columns(p, *ends)[:, 0] for ends in ((0, self.n), (self.n, self.n + 1))
+            )
+            C = _own(_points(_each(A, p), self.shape), data)
+            if not self.root.moving(self.n, self.n + 1).any() and not b.any():
+                return linear.Linear._unchecked(C=C)
+            return linear.Affine._unchecked(A=C, b=np.ascontiguousarray(_each(-b[:, 0], p)))
         if names.issubset(_MAXIMA):
             return self._capacity(p, data) or self._max_affine(p)
         if names.intersection(_MAXIMA) or len(self.shape) > 1:
             raise NotBuiltIn
         return self._quadratic(p)
-
-    def _affine(self, p: Floats, data: Sequence[Any]) -> Batch:
-        A, b = (self.root.columns(p, *ends)[:, 0] for ends in ((0, self.n), (self.n, self.n + 1)))
-        C = _own(_points(_each(A, p), self.shape), data)
-        if not self.root.moving(self.n, self.n + 1).any() and not b.any():
-            return linear.Linear._unchecked(C=C)
-        return linear.Affine._unchecked(A=C, b=np.ascontiguousarray(_each(-b[:, 0], p)))
 
     def _capacity(self, p: Floats, data: Sequence[Any]) -> Batch | None:
         """max_i x_i - c_i, if there is one maximum and x and the parameters are added in it."""

@@ -1,7 +1,5 @@
 """Linear and affine functions, maxima of affine pieces, and capacities."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -95,12 +93,12 @@ class Linear(AffineRows):
     C: Coefficients
 
     @classmethod
-    def one(cls, c: Array) -> Linear:
+    def one(cls, c: Array) -> Self:
         """A single round <c, x>."""
         return cls._unchecked(C=one_round(c, "c of Linear.one", sparse=True))
 
     @classmethod
-    def examples(cls) -> Sequence[Linear]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]]),
             cls([[3.0]]),
@@ -142,13 +140,13 @@ class Affine(AffineRows):
         self._match("b", (len(self),), self.A)
 
     @classmethod
-    def one(cls, a: Array, b: float) -> Affine:
+    def one(cls, a: Array, b: float) -> Self:
         """A single round <a, x> - b."""
         A, offset = one_round(a, "a of Affine.one", sparse=True), as_number(b, "b of Affine.one")
         return cls._unchecked(A=A, b=like(np.array([offset]), A.data if is_sparse(A) else A))
 
     @classmethod
-    def examples(cls) -> Sequence[Affine]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([[1.0, -2.0, 0.5], [0.0, 0.0, 0.0]], [0.3, -1.0]),
             cls.one([3.0], 3.0),
@@ -194,7 +192,7 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
 
-def weighted_rows(A: Array, b: Array) -> Affine | MaxAffine:
+def weighted_rows(A: Array, b: Array) -> "Affine | MaxAffine":
     """<A_t, x> <= b_t, of finite arrays with rounds first; of several rows per round, which are the
     second axis of b too, the largest.
     """
@@ -254,7 +252,7 @@ class MaxAffine(LargestPiece):
         self._match("b", shape, self.A)
 
     @classmethod
-    def one(cls, A: Array, b: Array) -> MaxAffine:
+    def one(cls, A: Array, b: Array) -> Self:
         """A single round; A has shape (pieces, *shape), b has shape (pieces,)."""
         what, offsets = "A of MaxAffine.one", one_round(b, "b of MaxAffine.one")
         return cls(as_sparse(A, what) if is_sparse(A) else one_round(A, what, axes=2), offsets)
@@ -329,7 +327,7 @@ class MaxAffine(LargestPiece):
         return Halfspaces(A, b, np.repeat(np.arange(rounds), pieces))
 
     @classmethod
-    def examples(cls) -> Sequence[MaxAffine]:
+    def examples(cls) -> Sequence[Self]:
         A = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.5, -2.0], [3.0, 1.0]])
         rows = csr_array(A)
         return (
@@ -373,7 +371,7 @@ class Capacity(LargestPiece):
     c: Annotated[Array, PerRound()]
 
     @classmethod
-    def one(cls, c: Array) -> Capacity:
+    def one(cls, c: Array) -> Self:
         """A single round with capacities c."""
         return cls._unchecked(c=one_round(c, "c of Capacity.one"))
 
@@ -413,7 +411,7 @@ class Capacity(LargestPiece):
         return Halfspaces(A, c.reshape(-1), np.repeat(np.arange(rounds), n))
 
     @classmethod
-    def examples(cls) -> Sequence[Capacity]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([[0.5, 0.2, 1.0], [0.0, 0.0, 0.0], [-1.0, 3.0, 0.1]]),
             cls.one([0.7]),

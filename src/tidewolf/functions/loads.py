@@ -12,10 +12,8 @@ demands M(x)', and a weighted sum of subgradients takes the demands added up by 
 most. Half-spaces are made on demand, for the rounds or rows that are used.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
@@ -24,7 +22,7 @@ import numpy as np
 
 from tidewolf.core import batch, piecewise, settings
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, require
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions import base, linear
@@ -86,9 +84,8 @@ class OverPaths(base.ArrayBatch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.demands.ndim != 2:
-            words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
-            raise WrongShape(words, setting="demands")
+        words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
+        require(self.demands.ndim == 2, WrongShape, words, "demands")
         self._match("pairs", self.shape, self.pairs)
         if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
             words = f"pairs must be columns of demands, from 0 to {columns - 1}."
@@ -196,7 +193,8 @@ class LinkLoads(OverPaths, linear.LargestPiece):
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
         return offsets.astype(np.float64).reshape(-1)
 
-    def many_rows(self) -> piecewise.ManyRows | None:
+    def many_rows(self) -> "LoadRows | None":
+        """The rows of the half-spaces, where all together would be a large table."""
         return LoadRows(self) if len(self) * len(self._loads.load) > MANY else None
 
 
@@ -210,11 +208,13 @@ def example_loads() -> tuple[tuple[Any, Any, Any, Any], tuple[Any, Any, Any, Any
 
 
 @final
-class LoadRows(piecewise.ManyRows):
-    """The pieces of every round: the links of the first, then of the second, .."""
+class LoadRows:
+    """The rows A of half-spaces A x <= b that never stand in one table: the pieces of every round,
+    the links of the first, then of the second, ..; `A[rows]`, `A @ x` and `parts` make some.
+    """
 
     def __init__(self, loads: LinkLoads) -> None:
-        self._loads, self._links = loads, loads._links
+        self._loads, self._links, self.offsets = loads, loads._links, loads.offsets()
         self.shape = (len(loads) * self._links, loads.shape[0])
 
     def __getitem__(self, rows: Int64s) -> Any:
@@ -227,6 +227,9 @@ class LoadRows(piecewise.ManyRows):
         step = self._links * max(1, AT_A_TIME // max(1, len(self._loads._loads.load)))
         for start in range(0, self.shape[0], step):
             yield self[np.arange(start, min(start + step, self.shape[0]))]
+
+    def each(self, number: Callable[[Any], Floats]) -> Floats:
+        return np.concatenate([number(part) for part in self.parts()])
 
 
 # What links cost for the loads they carry, when demands are split over paths:
@@ -278,7 +281,7 @@ class LoadCost(OverPaths, linear.AffineRows):
         self._match("costs", (len(self), self._links), self.demands)
 
     @classmethod
-    def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> LoadCost:
+    def one(cls, incidence: Any, demands: Array, costs: Array, pairs: Array) -> Self:
         """A single round with these demands, one of each pair, and costs, one of each link."""
         demands = base.one_round(demands, "demands of LoadCost.one")
         return cls(incidence, demands, base.one_round(costs, "costs of LoadCost.one"), pairs)
@@ -333,7 +336,7 @@ class LoadCost(OverPaths, linear.AffineRows):
             yield slice(start, start + step)
 
     @classmethod
-    def examples(cls) -> Sequence[LoadCost]:
+    def examples(cls) -> Sequence[Self]:
         first, second = example_loads()
         return cls(*first), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
 
@@ -396,7 +399,7 @@ class LoadLimit(LinkLoads):
         capacities: Array,
         pairs: Array,
         names: Sequence[str] = (),
-    ) -> LoadLimit:
+    ) -> Self:
         """A single round with these demands, one of each pair, and capacities, one of each link."""
         demands = base.one_round(demands, "demands of LoadLimit.one")
         capacities = base.one_round(capacities, "capacities of LoadLimit.one")
@@ -417,7 +420,7 @@ class LoadLimit(LinkLoads):
             return super().offsets()
         return np.asarray(self._host("capacities").astype(np.float64).min(axis=0))
 
-    def many_rows(self) -> piecewise.ManyRows | None:
+    def many_rows(self) -> LoadRows | None:
         return None if self._same_demands() else super().many_rows()
 
     def _same_demands(self) -> bool:
@@ -425,7 +428,7 @@ class LoadLimit(LinkLoads):
         return len(self) > 1 and bool((demands == demands[0]).all())
 
     @classmethod
-    def examples(cls) -> Sequence[LoadLimit]:
+    def examples(cls) -> Sequence[Self]:
         first, second = example_loads()
         names = ("SEA > DEN", "DEN > NYC", "SEA > NYC")
         return cls(*first, names), cls.one([[1.0]], [2.0], [1.0], [0]), cls(*second)
@@ -489,14 +492,13 @@ class MaxUtilization(LinkLoads):
         rounds = (len(self),) * (self.capacities.ndim == 2)
         self._match("capacities", (*rounds, self._links), self.demands)
         capacities = to_numpy(self.capacities)
-        if (capacities <= 0).any():
-            words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
-            raise InvalidInput(words, setting="capacities")
+        words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
+        require(not (capacities <= 0).any(), InvalidInput, words, "capacities")
 
     @classmethod
     def one(
         cls, incidence: Any, demands: Array, capacities: Array, pairs: Array, limit: float = 0.0
-    ) -> MaxUtilization:
+    ) -> Self:
         """A single round with these demands, one of each pair."""
         limit = as_number(limit, "limit of MaxUtilization.one")
         demands = base.one_round(demands, "demands of MaxUtilization.one")
@@ -522,7 +524,7 @@ class MaxUtilization(LinkLoads):
         return carried if divisors is None else carried / divisors
 
     @classmethod
-    def examples(cls) -> Sequence[MaxUtilization]:
+    def examples(cls) -> Sequence[Self]:
         (incidence, demands, _, pairs), second = example_loads()
         return (
             cls(incidence, demands, np.array([[2.0, 4.0, 0.5]] * 3) + np.eye(3), pairs),

@@ -1,10 +1,8 @@
 """Quadratics, and the loss of growing wealth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, final
+from typing import Annotated, Self, final
 
 import numpy as np
 
@@ -60,7 +58,7 @@ class Quadratic(base.ArrayBatch):
         _require_convex(to_numpy(self.P), eps_of(self.P))
 
     @classmethod
-    def one(cls, P: Array, q: Array, r: float = 0.0) -> Quadratic:
+    def one(cls, P: Array, q: Array, r: float = 0.0) -> Self:
         """A single round 1/2 <x, P x> + <q, x> + r."""
         q = base.one_round(q, "q of Quadratic.one")
         return cls(P, q, like(np.array([as_number(r, "r of Quadratic.one")]), q))
@@ -83,7 +81,7 @@ class Quadratic(base.ArrayBatch):
         return self.P @ x + self.q
 
     @classmethod
-    def examples(cls) -> Sequence[Quadratic]:
+    def examples(cls) -> Sequence[Self]:
         P = [np.eye(3), np.zeros((3, 3)), np.diag([4.0, 0.0, 0.5])]
         q = [[1.0, 2.0, 3.0], [0.0, 0.0, 0.0], [-1.0, 0.0, 1.0]]
         flat_in_one_direction = cls(np.ones((2, 2)), [[0.0, 0.0], [1.0, -2.0]], [1.0, -3.0])
@@ -136,7 +134,7 @@ class LogWealth(base.ArrayBatch):
     returns: Annotated[Array, base.PerRound()]
 
     @classmethod
-    def one(cls, returns: Array) -> LogWealth:
+    def one(cls, returns: Array) -> Self:
         """A single round with these returns."""
         return cls._unchecked(returns=base.one_round(returns, "returns of LogWealth.one"))
 
@@ -163,7 +161,7 @@ class LogWealth(base.ArrayBatch):
         return growth
 
     @classmethod
-    def examples(cls) -> Sequence[LogWealth]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([[1.1, 0.9, 1.0], [0.5, 2.0, 1.0]]),
             cls.one([3.0]),

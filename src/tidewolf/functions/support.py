@@ -238,7 +238,11 @@ def warn_of_negative_capacities(
         for entry in np.flatnonzero((c < 0).any(axis=0)).tolist():
             if entry not in asked and len(asked) < MOST_ASKED:
                 asked.add(entry)
-                if _never_negative(K, entry):
+                unit = np.zeros(K.shape)
+                unit.reshape(-1)[entry] = 1.0
+                direction = like(unit, K.center)
+                answer = K.answer(direction)
+                if answer.vertex.inner(direction) - answer.error >= -1e-9 * K.radius:
                     row = int(np.argmax(c[:, entry] < 0))
                     found.append((entry, start + row + first_round + 1, float(c[row, entry])))
     if found:
@@ -262,11 +266,3 @@ def _limits(constraints: Batch, start: int = 0) -> Iterator[tuple[int, Batch]]:
 def breaks(entries: int) -> str:
     more = f" {entries} entries have such capacities." if entries > 1 else ""
     return f"no point of the set is below 0 there, so every decision breaks it.{more}"
-
-
-def _never_negative(K: HasLMO, entry: int) -> bool:
-    unit = np.zeros(K.shape)
-    unit.reshape(-1)[entry] = 1.0
-    direction = like(unit, K.center)
-    answer = K.answer(direction)
-    return answer.vertex.inner(direction) - answer.error >= -1e-9 * K.radius

@@ -43,9 +43,10 @@ from tidewolf.core.batch import Batch
 from tidewolf.core.errors import NotSupported, SolverFailed
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.lazy import piqp, sp
-from tidewolf.core.piecewise import LinearTotal, ManyRows, PiecewiseLinear
+from tidewolf.core.piecewise import LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.functions.linear import Capacity
+from tidewolf.functions.loads import LoadRows
 from tidewolf.hindsight.exact import ExactProjection
 from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, parts_of
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
@@ -465,7 +466,7 @@ class LinearProgramming:
             A, d, rounds = task.pieces
             loss = Objective(np.zeros(A.shape[1]), A, d, rounds, len(task.losses))
         chosen, basis = np.arange(len(task.b)), None
-        many = task.A if isinstance(task.A, ManyRows) else None
+        many = task.A if isinstance(task.A, LoadRows) else None
         solver = BestPoint(task.K, _WHO)
         if len(loss.e) > MANY and not many:
             solver.method = "ipm"

@@ -14,10 +14,8 @@ keep their inverse from round to round; if rounds have rows of their own, the ba
 inverted again.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -54,7 +52,7 @@ class BoxedBasis(checkpoint.Stored):
         return {"columns": self.columns, "basis": self.basis, "inverse": inverse, "age": self.age}
 
     @classmethod
-    def restored(cls, parts: dict[str, Any]) -> BoxedBasis:
+    def restored(cls, parts: dict[str, Any]) -> Self:
         columns, basis, inverse, age = (parts[k] for k in ("columns", "basis", "inverse", "age"))
         m, kinds = len(basis), (basis.dtype, type(age)) == (np.int64, int)
         if (
@@ -84,7 +82,7 @@ class BoxedModel:
         self._origin = description.lower + (0.0 if description.shift is None else description.shift)
 
     @classmethod
-    def of(cls, K: Any) -> BoxedModel | None:
+    def of(cls, K: Any) -> Self | None:
         center = K.center
         if not isinstance(K, Polyhedral) or type(center) is not np.ndarray:
             return None
@@ -159,7 +157,7 @@ class BoxedModel:
         return max(_ACCURACY * float(np.finfo(float).eps) * size / self._unit, 1e-14)
 
     @cached_property
-    def _set_rows(self) -> _Rows:
+    def _set_rows(self) -> "_Rows":
         d, rows = self._description, _Rows(self._top)
         for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
             if A is not None and b is not None and len(b):
@@ -209,7 +207,7 @@ class BoxedModel:
         return self._program(rows, first, base, give, more)
 
     def _program(
-        self, rows: _Rows, first: int, base: Floats, give: Floats, more: Floats
+        self, rows: "_Rows", first: int, base: Floats, give: Floats, more: Floats
     ) -> BoxedProgram:
         columns, top, basis = rows.finished()
         limited = (first, np.array(base), give, self._origin, self._unit)
@@ -222,7 +220,7 @@ class _Rows:
         self.entries = list[tuple[Int64s, Int64s, Floats]]()
         self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)
 
-    def copy(self) -> _Rows:
+    def copy(self) -> "_Rows":
         made = _Rows(self.top)
         made.entries, made.b, made.basis = self.entries.copy(), self.b, self.basis
         return made

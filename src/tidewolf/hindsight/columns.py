@@ -13,8 +13,6 @@ x that keeps the limits
 If no combination keeps the limits, d = A' lam of the program that makes the worst violation least.
 """
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -45,7 +43,7 @@ class BestOfVertices(BestPoint):
     """
 
     def __init__(
-        self, K: Any, who: str, vertices: tuple[Vertex, ...], before: BestOfVertices | None = None
+        self, K: Any, who: str, vertices: tuple[Vertex, ...], before: "BestOfVertices | None" = None
     ) -> None:
         self.K, self.who, self.vertices = K, who, vertices
         old = dict(zip(map(id, before.vertices), before.V.T, strict=True)) if before else {}

@@ -7,10 +7,8 @@ s = 0 if a flow exists, else the least s for which one does: a cut that is too s
 by v, with q arcs out of it that s widens, shows that s must grow by v/q at least.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -28,7 +26,7 @@ class FlowModel:
         self._others = np.delete(np.arange(K.shape[0]), entries)
 
     @classmethod
-    def of(cls, K: Any) -> FlowModel | None:
+    def of(cls, K: Any) -> Self | None:
         if type(K.center) is not np.ndarray or K.center.dtype != np.float64:
             return None
         if isinstance(K, CapacitatedFlow):

@@ -33,9 +33,7 @@ without a cap X D = 0, so they live in its kernel; with one, eigenvectors of neg
 D have the cap (facial reduction, Borwein & Wolkowicz 1981).
 """
 
-from __future__ import annotations
-
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, Self, cast, final
 
 import numpy as np
 
@@ -122,7 +120,7 @@ class SemidefiniteProgramming:
 
 
 def _row_generation(
-    lifted: Lifted, rows: DistinctRows, *, relaxed: bool
+    lifted: "Lifted", rows: "DistinctRows", *, relaxed: bool
 ) -> tuple[Floats, Floats, Floats] | None:
     """The first program, or the second: a matrix, multipliers or weights of all rows, and the sum
     of the rows with these; None if equations exclude each other.
@@ -158,7 +156,7 @@ def _row_generation(
 
 
 def _solve_over_rows(
-    lifted: Lifted, equal: Sides, sides: Sides, relaxed: bool
+    lifted: "Lifted", equal: "Sides", sides: "Sides", relaxed: bool
 ) -> tuple[Floats, float, Floats]:
     """The matrix of a program over some of the rows, s of the second one, and all multipliers."""
     n, least = lifted.order, (1.0 if lifted.trace else 0.9) / lifted.order
@@ -185,7 +183,7 @@ def _solve_over_rows(
     return X[:n, :n], float(X[n, n]), y
 
 
-def _low_rank(lifted: Lifted, rows: DistinctRows, Y: Floats) -> Floats:
+def _low_rank(lifted: "Lifted", rows: "DistinctRows", Y: Floats) -> Floats:
     values, vectors = np.linalg.eigh(Y)
     large = values > _RANK * values.max(initial=0.0)
     L = lifted.basis @ (vectors[:, large] * np.sqrt(values[large]))
@@ -215,7 +213,7 @@ class Sides(NamedTuple):
     up: Int64s
     down: Int64s
 
-    def take(self, some: Any) -> Sides:
+    def take(self, some: Any) -> "Sides":
         return Sides(*(each[some] for each in self))
 
     def breach(self, X: Floats) -> Floats:
@@ -329,7 +327,7 @@ class Lifted(NamedTuple):
     squares: tuple[Any, Floats, Floats] | None = None
 
     @classmethod
-    def of(cls, task: Task) -> Lifted:
+    def of(cls, task: Task) -> "Lifted":
         K = task.K
         n, trace = order_of(K) or 0, isinstance(K, spectra.Spectraplex | spectra.Fantope)
         unit = float(K.k if isinstance(K, spectra.Fantope) else cast(Any, K).tau)
@@ -343,7 +341,7 @@ class Lifted(NamedTuple):
         cost = float(positive(np.linalg.norm(C)))
         return bare._replace(cost=cost, C=C / cost)
 
-    def _with_squares(self, times: Floats, sums: Floats) -> Lifted:
+    def _with_squares(self, times: Floats, sums: Floats) -> "Lifted":
         if self._corner == 0:  # entries above and below the diagonal are one
             upper = np.triu(np.ones((self.n, self.n)))
             times, sums = (upper * (v + v.T - np.diag(np.diag(v))) for v in (times, sums))
@@ -395,7 +393,7 @@ class Lifted(NamedTuple):
         within = sp.csr_array(np.where(lost | (np.abs(dense) <= _ZERO * sizes), 0.0, dense))
         return within, b - A @ self.shift.reshape(-1)
 
-    def face(self, Y: Floats, D: Floats) -> Lifted | None:
+    def face(self, Y: Floats, D: Floats) -> "Lifted | None":
         """The face that D exposes, Y being a member in its inside; None if that is all."""
         values, vectors = np.linalg.eigh(Y - D)
         kept, top = values > 0.0, np.zeros(self.order, dtype=bool)
@@ -509,7 +507,7 @@ class _Pair(NamedTuple):
     d: Floats
 
     @classmethod
-    def of(cls, X: Floats, Z: Floats) -> _Pair:
+    def of(cls, X: Floats, Z: Floats) -> Self:
         L, M = np.linalg.cholesky(X), np.linalg.cholesky(Z)
         U, d, V = np.linalg.svd(M.T @ L)
         root = np.sqrt(d)

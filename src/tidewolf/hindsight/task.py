@@ -20,20 +20,19 @@ Upper bound. F at a point, if that lies in K and has every g_t(x) <= 0 up to 1e-
 |grad g_t| |x| (100 eps if the set's dtype is coarser); else infinity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
 from tidewolf.core import arrays, errors, oracle, sparse, vertices
 from tidewolf.core.batch import Batch
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, ManyRows, PiecewiseLinear, together
+from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import Chain
+from tidewolf.functions.loads import LinkLoads, LoadRows
 from tidewolf.sets.base import Polyhedral
 from tidewolf.sets.spectra import Spectral
 
@@ -54,7 +53,7 @@ class Minorant(NamedTuple):
     terms: float
     added: int
 
-    def __add__(self, other: Minorant) -> Minorant:  # type: ignore[override]
+    def __add__(self, other: "Minorant") -> "Minorant":  # type: ignore[override]
         pairs: Any = zip(self, other, strict=True)
         return Minorant(*(mine + theirs for mine, theirs in pairs))
 
@@ -89,7 +88,7 @@ class Solution(NamedTuple):
 class Task:
     """Minimise the sum of the losses over the points of K that satisfy the constraints.
 
-    A, b: the constraints as half-spaces A x <= b, dense, sparse or `ManyRows`; A is None if they
+    A, b: the constraints as half-spaces A x <= b, dense, sparse or `LoadRows`; A is None if they
     are curved. c, constant: of linear losses under half-spaces, which sum to <c, x> + constant.
     pieces: of losses that are maxima of affine pieces, over a polyhedral set, under half-spaces.
     """
@@ -105,7 +104,7 @@ class Task:
     pieces: Halfspaces | None = None
 
     @classmethod
-    def of(cls, K: oracle.HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Task:
+    def of(cls, K: oracle.HasLMO, losses: Batch, constraints: Batch, *, own: bool = False) -> Self:
         K = with_exact_oracle(K)
         rows, count = _half_spaces(K, constraints), len(constraints)
         task = cls(K, losses, constraints, *(rows or (None, np.zeros(count), np.arange(count))))
@@ -129,7 +128,7 @@ class Task:
         return task
 
     def of_rows(self, number: Any) -> Floats:
-        return self.A.each(number) if isinstance(self.A, ManyRows) else number(self.A)
+        return self.A.each(number) if isinstance(self.A, LoadRows) else number(self.A)
 
     @cached_property
     def norms(self) -> Floats:
@@ -137,13 +136,13 @@ class Task:
         return np.asarray(positive(np.sqrt(self.of_rows(lambda A: (A * A).sum(axis=1)))))
 
     def rows(self, some: Int64s) -> Any:
-        return self.A[some] if isinstance(self.A, ManyRows) else self.A[some, :]
+        return self.A[some] if isinstance(self.A, LoadRows) else self.A[some, :]
 
     def violations(self, x: Floats) -> Floats:
         """How far x is above each row, in units of its norm; below 0 inside."""
         return np.asarray((self.A @ x - self.b) / self.norms)
 
-    def for_solvers(self) -> Task:
+    def for_solvers(self) -> "Task":
         """The same without what moves no answer, as solvers' accuracies are relative to costs: the
         constant, and costs mostly across aff(K). On a simplex <c + k 1, x> is <c, x> + k.
         """
@@ -286,11 +285,11 @@ def _half_spaces(K: oracle.HasLMO, constraints: Batch) -> Halfspaces | None:
     parts = [part for part in parts_of(constraints) if isinstance(part, PiecewiseLinear)]
     if len(parts) < len(parts_of(constraints)):
         return None
-    if isinstance(constraints, PiecewiseLinear) and isinstance(K, Polyhedral):
-        many, count = constraints.many_rows(), len(constraints)
-        if many is not None:
-            b = constraints.offsets()
-            return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
+    loads = constraints if isinstance(constraints, LinkLoads) else None
+    many = loads.many_rows() if loads is not None and isinstance(K, Polyhedral) else None
+    if many is not None:
+        b, count = many.offsets, len(constraints)
+        return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
     spaces = [part.halfspaces() for part in parts]
     whole = together(spaces, np.cumsum([0, *map(len, parts[:-1])]))
     return whole._replace(A=whole.A.astype(np.float64, copy=False))

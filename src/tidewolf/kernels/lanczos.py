@@ -46,6 +46,19 @@ what a run has shown; Kuczynski & Wozniakowski (1992) say beforehand that 1.648 
 the order of log(n)/sqrt(eps) products cannot be avoided by anything that sees A through products
 alone (Simchowitz, El Alaoui & Recht 2018). So a warm start, which reaches a good theta in two or
 three, saves products where the proof comes from elsewhere.
+Where a look costs more than many products, as at a device, Chebyshev's polynomials T_j give a basis
+that needs none on the way. With L = (A - c)/e, [c - e, c + e] the eigenvalues as the last call saw
+them, W_0 = b and W_{j+1} = 2 L W_j - W_{j-1} are T_j(L) W_0. All G_ij = <W_i, W_j> are read at
+once; f(L) W_0 with f = sum_j c_j T_j has the square c'G c, and as before
+
+    <u_1, b>^2 f(lambda_1)^2 <= c'G c for every f, so  <u_1, b>^2 t'G^-1 t <= 1,
+    t_j = T_j((lambda_1 - c)/e).
+
+T_j grows outside of [-1, 1], fast where the eigenvalues are far from those last seen; then G gets
+singular, and the bound weak, but not wrong. Rounding: for |b| of 1, <u_1, W_j> is off by at most h
+max(1, |t_j|), h = 16 eps (10 were measured, 1 mostly), which adds 11 k h^2 max(1, |t_j|)^2 to 1.1
+G_jj by the inequalities of Young and Cauchy.
+
 scipy.sparse.linalg.eigsh takes half as long at n = 500, for a random matrix, two thirds at 1,000
 and longer at 2,000, but states no error and knows no device.
 """
@@ -59,7 +72,6 @@ import numpy as np
 from tidewolf.core.arrays import (
     eps_of,
     flat,
-    inner,
     is_array,
     is_torch,
     less_rows,
@@ -67,6 +79,7 @@ from tidewolf.core.arrays import (
     namespace,
     norm,
     read,
+    times_less,
     to_numpy,
     with_diagonal,
     zeros,
@@ -82,12 +95,17 @@ _PACE, _STEPS, _SURE = 1.1, 4, 0.8
 _HIDDEN = 16.0
 # NumPy's q are orthogonalised where eps is below this.
 _LOOSE = 1e-10
+# The most polynomials of Chebyshev, and which part of the spectrum last seen they are made for: a
+# part too large takes more of them, one a little too small does not.
+_MOST, _NARROW = 64, 0.95
+# So much of each square makes a matrix of 64 rows or less one that can be solved with.
+_SOLVED = 1e-13
 # How much of a warm start is random.
 SIGMA = 0.03
 
 
 class Start(NamedTuple):
-    """A vector to start from, and the mass its measure has at the largest eigenvalue but for a
+    """A vector b to start from, and what <u_1, b>^2, summed over its rows, is above but for a
     chance of `failure`.
     """
 
@@ -97,23 +115,25 @@ class Start(NamedTuple):
 
 class Found(NamedTuple):
     """A unit vector, its Rayleigh quotient, what the largest eigenvalue exceeds that by at most,
-    and the largest size of an eigenvalue as seen.
+    the largest size of an eigenvalue as seen, and the least eigenvalue, if one was.
     """
 
     vector: Array
     value: float
     gap: float
     size: float
+    least: float = math.inf
 
 
 def start(noise: Array, v: Array | None, failure: float) -> Start:
-    """v + (SIGMA/sqrt n) noise, or the noise alone, of one vector or of some rows; noise is
-    standard normal, v has length 1.
+    """v + (SIGMA/sqrt n) noise, or the noise alone, of one vector or of some rows, with a length
+    of about 1; noise is standard normal, v has length 1.
     """
-    n, sigma = noise.shape[-1], 1.0 if v is None else SIGMA
+    n, s, sigma = noise.shape[-1], math.prod(noise.shape) // noise.shape[-1], SIGMA
+    if v is None:
+        sigma = 1.0 / math.sqrt(s)
     b = (sigma / math.sqrt(n)) * noise
-    b = b if v is None else v + b
-    return Start(b, sigma**2 * _least(math.prod(noise.shape) // n, failure) / (n * inner(b, b)))
+    return Start(b if v is None else v + b, sigma**2 * _least(s, failure) / n)
 
 
 def _least(s: int, failure: float) -> float:
@@ -129,19 +149,31 @@ def width(n: int, failure: float, eps: float) -> int:
     return s
 
 
-def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Found | None:
+def probable(
+    A: Any,
+    begin: Start,
+    tolerance: float,
+    floor: float = 0.0,
+    seen: tuple[float, float] | None = None,
+) -> Found | None:
     """Steps until the bound from above is within `tolerance` |A|_2, as seen, of theta; None
     where rounding keeps it from getting there.
 
     A is an array or an operator (operators.py), |A|_2 between 1 and n or not much below.
-    Eigenvalues below `floor` are as good as that.
+    Eigenvalues below `floor` are as good as that. With the ends of the spectrum as `seen` of a
+    matrix like this one, by polynomials of Chebyshev; an array A is changed then.
     """
-    space, steps = Krylov(A, begin.b, floor, loose=eps_of(begin.b) > _LOOSE), _STEPS
-    whole = (math.sqrt(begin.mass) - _HIDDEN * eps_of(begin.b)) ** 2
+    space: Krylov | Chebyshev
+    if seen is None:
+        space, steps = Krylov(A, begin.b, floor, loose=eps_of(begin.b) > _LOOSE), _STEPS
+        whole = (math.sqrt(begin.mass) / space.length - _HIDDEN * eps_of(begin.b)) ** 2
+    else:
+        space, whole = Chebyshev(A, begin.b, seen, floor), begin.mass
+        steps = int(-math.log(whole) / math.sqrt(9.0 * tolerance))
     while True:
         theta, gap = space.grown(tolerance, steps)
         mass, done = whole, space.logarithm(theta + gap, whole)
-        if done >= 0.0 and space.loose:
+        if done >= 0.0 and isinstance(space, Krylov) and space.loose:
             mass = whole / space.overlap()
             done = space.logarithm(theta + gap, mass)
         if done >= 0.0:
@@ -153,9 +185,10 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
     vector, value = space.best()
     if theta - value > gap / 4.0:  # T holds copies of one eigenvalue
         return None
-    while gap > space.rounding and space.logarithm(theta + gap / 4.0, mass) >= 0.0:
+    while gap > space.finest and space.logarithm(theta + gap / 4.0, mass) >= 0.0:
         gap /= 4.0
-    return Found(vector, value, theta - value + gap + space.rounding, space.size)
+    gap += theta - value + space.rounding
+    return Found(vector, value, gap, space.size, float(space.values[0]))
 
 
 def converged(
@@ -170,7 +203,8 @@ def converged(
     while True:
         theta, gap = space.grown(tolerance)
         if space.exhausted or space.seems_converged(gap / 2.0, ahead):
-            return Found(space.vector(), theta, gap + space.rounding, space.size)
+            gap += space.rounding
+            return Found(space.vector(), theta, gap, space.size, float(space.values[0]))
 
 
 def proved(A: Any, found: Found) -> Found | None:
@@ -200,6 +234,16 @@ def above(z: float, A: Array) -> float | None:
     return None if int(failed) else slack
 
 
+def longest(X: Array, AX: Array, theta: float) -> tuple[Array, float]:
+    """The column of X with the largest Rayleigh quotient, or a longer one with theta at least,
+    their mean weighted by squared lengths; and its own.
+    """
+    xp = namespace(X)
+    squares, products = to_numpy(xp.stack([xp.sum(X * X, axis=0), xp.sum(X * AX, axis=0)]))
+    i = int(np.argmax(products - theta * squares))
+    return X[:, i] / math.sqrt(squares[i]), float(products[i] / squares[i])
+
+
 def rounding(n: int, eps: float) -> float:
     """What a product with a matrix of n rows is wrong by at most."""
     return (n + 16) * eps
@@ -210,11 +254,12 @@ class Krylov:
         self.A, self.n, self.floor = A, int(b.shape[-1]), floor
         self.shape = math.prod(b.shape) // self.n, self.n
         self.loose = loose and type(b) is np.ndarray
-        self.rounding = rounding(self.n, eps_of(b))
+        self.rounding = self.finest = rounding(self.n, eps_of(b))
         self.alpha: list[float] = []
         self.beta: list[float] = []
         self.Q = zeros((min(self.n, _FIRST), math.prod(self.shape)), b)
-        self.following = flat(b) / norm(b)
+        self.length = norm(b)
+        self.following = flat(b) / self.length
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         # of the latest products the two parts of alpha and beta^2, not read yet
@@ -294,15 +339,9 @@ class Krylov:
         return x / norm(x)
 
     def best(self) -> tuple[Array, float]:
-        """The row of the vector with the largest Rayleigh quotient, or a longer one with theta
-        at least, their mean weighted by squared lengths; and its own.
-        """
         x = self.vector()
-        xp = namespace(x)
-        X, AX = (xp.reshape(v, self.shape) for v in (x, self._product(x)))
-        squares, products = to_numpy(xp.stack([xp.sum(X * X, axis=1), xp.sum(X * AX, axis=1)]))
-        i = int(np.argmax(products - (self.theta - self.rounding) * squares))
-        return X[i, :] / math.sqrt(squares[i]), float(products[i] / squares[i])
+        X, AX = (namespace(x).reshape(v, self.shape).T for v in (x, self._product(x)))
+        return longest(X, AX, self.theta - self.rounding)
 
     def overlap(self) -> float:
         """At least the largest eigenvalue of Q Q'."""
@@ -336,6 +375,81 @@ class Krylov:
         residual = self.beta[-1] * float(leading(self.alpha, self.beta[:-1], self.theta)[-1])
         apart = max(float(self.values[-1] - self.values[-2]), residual)
         return residual * min(1.0, residual / apart) <= gap
+
+
+class Mapped:
+    """2 L for an operator A."""
+
+    def __init__(self, A: Any, middle: float, half: float) -> None:
+        self.A, self.middle, self.factor = A, middle, 2.0 / half
+
+    def __matmul__(self, v: Array) -> Array:
+        return (self.A @ v - self.middle * v) * self.factor
+
+
+class Chebyshev:
+    """W_0, ..., W_k, each of n rows and a column for each row of b, and G without the last of them:
+    <f, L g> asks for one more.
+    """
+
+    def __init__(self, A: Any, b: Array, seen: tuple[float, float], floor: float = 0.0) -> None:
+        low, high = seen
+        self.middle, self.half, self.floor = (low + high) / 2.0, _NARROW * (high - low) / 2.0, floor
+        self.n, self.eps = int(b.shape[-1]), eps_of(b)
+        self.rounding = rounding(self.n, self.eps)
+        if is_array(A):
+            A *= 2.0 / self.half
+            self.twice: Any = with_diagonal(A, -2.0 * self.middle / self.half)
+        else:
+            self.twice = Mapped(A, self.middle, self.half)
+        first = namespace(b).reshape(b, (-1, self.n)).T
+        self.W = [first, 0.5 * (self.twice @ first)]
+
+    @property
+    def k(self) -> int:
+        return len(self.W) - 1
+
+    @property
+    def exhausted(self) -> bool:
+        return self.k >= _MOST
+
+    def grown(self, tolerance: float, steps: int) -> tuple[float, float]:
+        """Has `steps` more; theta, and the gap above it that is aimed at. A ValueError where G is
+        singular, or beyond all numbers.
+        """
+        from scipy.linalg import eigh
+
+        for _ in range(steps):
+            self.W.append(times_less(self.twice, self.W[-1], self.W[-2]))
+        xp, k = namespace(self.W[0]), self.k
+        self.Q = xp.reshape(xp.stack(self.W), (k + 1, -1))
+        rows = xp.astype(self.Q, xp.float64)
+        G = to_numpy(rows @ rows.T)
+        beside = 0.5 * (np.eye(k + 1, k, -1) + np.eye(k + 1, k, 1))
+        beside[1, 0] = 1.0  # T_{-1} = T_1
+        H, self.G = G[:k] @ beside, G[:k, :k]
+        values, vectors = eigh(
+            H + H.T, 2.0 * (self.G + np.diag(_HIDDEN * self.eps * np.diag(self.G)))
+        )
+        self.values, self.leading = self.middle + self.half * values, vectors[:, -1]
+        self.size, self.theta = float(np.abs(self.values).max()), float(self.values[-1])
+        gap = tolerance * self.size
+        gap = max(gap - 2.0 * self.rounding, 0.5 * gap, self.floor - self.theta)
+        self.finest = gap / 8.0  # theta may be too low by a part of that: 16 eps were added to G
+        return self.theta, gap
+
+    def logarithm(self, z: float, mass: float) -> float:
+        """log(mass t'G^-1 t) with what rounding adds, or 0 if it is more."""
+        t = np.polynomial.chebyshev.chebvander((z - self.middle) / self.half, self.k - 1)[0]
+        hidden = 11.0 * self.k * (_HIDDEN * self.eps * np.maximum(1.0, np.abs(t))) ** 2
+        M = 1.1 * self.G + np.diag(hidden + _SOLVED * np.diag(self.G))
+        return min(0.0, math.log(mass * float(t @ np.linalg.solve(M, t))))
+
+    def best(self) -> tuple[Array, float]:
+        xp = namespace(self.Q)
+        X = xp.reshape(like(self.leading, self.Q) @ self.Q[: self.k, :], (self.n, -1))
+        AX = 0.5 * self.half * (self.twice @ X) + self.middle * X
+        return longest(X, AX, self.theta - self.rounding)
 
 
 def tridiagonal_values(diagonal: list[float], beside: list[float]) -> Floats:

@@ -23,7 +23,7 @@ from typing import Annotated, Any, ClassVar, final
 
 from tidewolf.core import oracle
 from tidewolf.core.arrays import norm
-from tidewolf.core.feedback import Arrival, FirstOrder, played_at, require_limits
+from tidewolf.core.feedback import Arrival, FirstOrder, played_at
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
@@ -178,11 +178,6 @@ class LyapunovDescent(Core):
         if state.open is None:
             return state.dual.slopes
         return tangent_gradients(self.K, state.open, Given(None, None), state.dual.slopes).slopes
-
-    def _require_whole(self, state: State) -> None:
-        if state.open is not None and state.open.limits is not None:
-            require_limits(state.open.limits, self.K.shape)
-        super()._require_whole(state)
 
     @classmethod
     def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:

@@ -21,7 +21,7 @@ from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from tidewolf.core import arguments, checkpoint, errors, oracle, round_info, values
-from tidewolf.core.arrays import as_count
+from tidewolf.core.arrays import as_count, device_name
 from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
 from tidewolf.core.sparse import one_thread
@@ -328,8 +328,10 @@ _check(Learner)
 
 def few_threads(K: Any) -> AbstractContextManager[Any]:
     """One thread for products of matrices within the context, if they have at most
-    `spectra.SMALL` rows and columns: threads that wait for one another at each of them take
-    twenty times as long.
+    `spectra.SMALL` rows and columns or are a device's, and those made here are smaller yet: threads
+    that wait for one another at each of them take twenty times as long.
     """
-    is_small = isinstance(K, spectra.Spectral) and max(K.shape) <= spectra.SMALL
+    if not isinstance(K, spectra.Spectral):
+        return nullcontext()
+    is_small = max(K.shape) <= spectra.SMALL or device_name(K.center) != "cpu"
     return one_thread() if is_small else nullcontext()

@@ -13,7 +13,7 @@ measured, not bounded. Spending has the price (the multiplier, in units of the l
 and the learner sees the loss f_t + sum_j lam_j,t h_j,t in place of f_t, everything else unchanged.
 G_f and G_h are the root mean squares of the gradient norms so far, within aff(K): the largest would
 let one expensive round make all later ones cheap. t counts the rounds in the order in which their
-feedback comes. The queue goes on where a period ends: what a period may still spend
+feedback comes. The queue continues where a period ends: what a period may still spend
 is a matter of the report, and the price that was found remains a good one.
 
 For u in K with h_j,t(u) <= 0 in every round, f_t(x) - f_t(u) is at most the same difference of the

@@ -14,19 +14,17 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from tidewolf.core import arrays, checkpoint, oracle
+from tidewolf.core import checkpoint, oracle
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.vertices import Vertex, require_saved_numbers
+from tidewolf.core.vertices import Vertex
 from tidewolf.projection.active import (
     IDLE,
-    SAVED_ROUNDING,
     Active,
     ActiveSet,
     Combination,
     ExactPoint,
     FactoredActiveSet,
     Remembered,
-    is_warm,
     rows_to_keep,
     start_active,
 )
@@ -136,34 +134,13 @@ class Pool(checkpoint.Stored):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Pool:
-        first, points, weights = parts["first"], parts["points"], parts["weights"]
-        actives: list[Active] = [first]
-        for x in points:
-            require_saved_numbers(x)
+        first, points = parts["first"], parts["points"]
         if isinstance(first, ExactPoint):
-            return cls((first, *(ExactPoint(x) for x in points)), None, 0)
-        if not isinstance(first, Combination):
-            raise ValueError("a pool begins with a member of the set")
-        table: Any = first.atoms
-        for own, x, warm in zip(weights, points, parts["warm"], strict=True):
-            require_saved_numbers(own, 1)
-            if not 0 < len(own) <= len(first.weights) or own.min() < -SAVED_ROUNDING:
-                raise ValueError("the weights of a point are at least 0, one for each vertex")
-            mean = first.mean_of(own)
-            size = max(map(arrays.norm, (mean, first.x, x)))
-            if mean.shape != x.shape or not arrays.norm(mean - x) <= SAVED_ROUNDING * size:
-                raise ValueError("a point of a pool is not the mean of its vertices")
-            if not is_warm(warm):
-                raise ValueError("what the next oracle call starts from is no array")
-            actives.append(first.at(table, own, x, warm))
-        return cls(tuple(actives), first.atoms, len(first.weights))
+            return cls((first, *map(ExactPoint, points)), None, 0)
+        each = zip(parts["weights"], points, parts["warm"], strict=True)
+        others = (first.at(first.atoms, *own) for own in each)
+        return cls((first, *others), first.atoms, len(first.weights))
 
     def require_of(self, K: oracle.HasLMO) -> None:
-        self.actives[0].require_of(K)
-        if any(tuple(active.x.shape) != K.shape for active in self.actives):
-            raise ValueError(f"a point of a pool is not of the shape {K.shape} of the set")
-        if any(type(active) is not type(self.actives[0]) for active in self.actives):
-            raise ValueError("the points of a pool are not of one kind")
-        for active in self.actives[1:]:
-            if isinstance(active, ExactPoint):
-                active.require_of(K)
+        for active in self.actives:
+            active.require_of(K)

@@ -34,8 +34,6 @@ With lengths that tell all distances apart these are the links whose head is far
 tail (`sets.graph_tools.away`); if many are equal, as without lengths, more stay.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -49,7 +47,7 @@ import numpy as np
 from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
@@ -117,8 +115,7 @@ class LinkRows(settings.Check):
         graph, such = frames.edges_of(value, what), "[('SEA', 'DEN', 1640.0, 10.0)]"
         rows: Iterable[Any] = as_items(value, what, such) if graph is None else _of_graph(graph)
         link_rows = tuple(_as_link_row(i, row, what) for i, row in enumerate(rows))
-        if not link_rows:
-            raise InvalidInput(f"{what} has no links; give at least one (tail, head).")
+        require(link_rows, InvalidInput, f"{what} has no links; give at least one (tail, head).")
         return link_rows
 
     def read(self, value: Any) -> str | tuple[Any, ...] | None:
@@ -335,8 +332,7 @@ class _Ends(settings.Check):
             node: as_number(share, f"{what}: the share of {shown(node)}", above=0.0)
             for node, share in value.items()
         }
-        if not shares:
-            raise InvalidInput(f"{what} must be at least one node.")
+        require(shares, InvalidInput, f"{what} must be at least one node.")
         whole = sum(shares.values())
         if abs(whole - 1.0) > 1e-6:
             raise InvalidInput(f"{what}: shares by node must sum to 1, not to {whole:g}.")
@@ -490,7 +486,7 @@ class Network(OnLinks):
         return self._choice.owner
 
     @property
-    def tunnels(self) -> Tunnels | None:
+    def tunnels(self) -> "Tunnels | None":
         """The paths that may be used, where those are tunnels."""
         return self._choice.tunnels
 
@@ -653,8 +649,7 @@ class Network(OnLinks):
 
     def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
-        if not len(limited):
-            raise InvalidInput("No link that is used has a capacity.", setting="capacities")
+        require(len(limited), InvalidInput, "No link that is used has a capacity.", "capacities")
         for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
             found = f"{capacities[row, limited[link]]:g} for {self.link_names[limited[link]]}"
             words = f"Utilisation needs capacities above 0, not {found} in round {row + 1}"
@@ -722,9 +717,13 @@ class Network(OnLinks):
         [('SEA > NYC', 3.0), ('SEA > DEN > NYC', 1.0)]
         """
         sent = self._once(demands)
-        x = to_numpy(as_point(x, self.K.shape, "The decision"))
+        x, parallel = to_numpy(as_point(x, self.K.shape, "The decision")), Counter(self.links)
+
+        def by(links: Sequence[int]) -> tuple[str, ...]:
+            return tuple(self.link_names[i] for i in links if parallel[self.links[i]] > 1)
+
         return [
-            PathShare(of.name, nodes, share, share * float(volume), self._distinct_names(links))
+            PathShare(of.name, nodes, share, share * float(volume), by(links))
             for of, volume, paths in zip(self.demands, sent, self._paths(x), strict=True)
             for share, links, nodes in paths
         ]
@@ -746,13 +745,6 @@ class Network(OnLinks):
             [path._replace(arcs=tuple(links[list(path.arcs)])) for path in flow.paths(own)]
             for flow, own in zip(flows, parts, strict=True)
         ]
-
-    def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
-
-    @cached_property
-    def _parallel(self) -> Counter[Link]:
-        return Counter(self.links)
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
@@ -787,8 +779,7 @@ class Network(OnLinks):
         if demands is None:
             return np.broadcast_to(self.volumes, (rounds, len(self.demands)))
         sent = self._rows(demands, "demands")
-        if len(sent) != rounds:
-            raise WrongShape(f"Give demands of {rounds} rounds.", setting="demands")
+        require(len(sent) == rounds, WrongShape, f"Give demands of {rounds} rounds.", "demands")
         return sent
 
     @cached_property
@@ -797,7 +788,7 @@ class Network(OnLinks):
         return np.asarray(self.incidence.tocsc().indices, dtype=np.int64)
 
     @cached_property
-    def _choice(self) -> _Choice:
+    def _choice(self) -> "_Choice":
         numbers = numbers_of(self.nodes)
         for each in self.demands:
             for end, nodes in (("source", each.sources), ("target", each.targets)):
@@ -829,7 +820,7 @@ class Network(OnLinks):
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:
         return [(next(iter(each.sources)), next(iter(each.targets))) for each in self.demands]
 
-    def _leading_away(self) -> _Choice:
+    def _leading_away(self) -> "_Choice":
         ends, links, places = self._pairs, self.links, np.arange(len(self.links))
 
         def leading(pair: Link) -> list[int]:
@@ -856,26 +847,21 @@ class Network(OnLinks):
             K = _capacitated([links[i] for i in places], demand)
         return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
-    def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> _Choice:
+    def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> "_Choice":
         from scipy.sparse import csr_array
 
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
         incidence = csr_array((np.ones(len(links)), places), shape=shape)
         unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
-        return _Choice(K, incidence, owner, tuple(self._why_cut(unused)), None, {})
-
-    def _why_cut(self, unused: Int64s) -> list[Cut]:
-        if not len(unused):
-            return []
-        if len(self.demands) > 1:
-            reason = "leads no commodity away from its source and on to its target"
-            return [Cut(self.link_names[i], reason) for i in unused]
-        (demand,) = self.demands
-        pairs = product(demand.sources, demand.targets)
-        leading = {i for pair in pairs for i in leading_away(self.links, self.lengths, *pair)}
+        several, demand, leading = len(self.demands) > 1, self.demands[0], set[int]()
+        for pair in product(demand.sources, demand.targets) if len(unused) and not several else ():
+            leading.update(leading_away(self.links, self.lengths, *pair))
         dead_end = f"lies on no such way to {_joined(demand.targets)}"
         back = f"does not lead away from {_joined(demand.sources)}"
-        return [Cut(self.link_names[i], dead_end if i in leading else back) for i in unused]
+        if several:
+            back = "leads no commodity away from its source and on to its target"
+        cut = (Cut(self.link_names[i], dead_end if i in leading else back) for i in unused)
+        return _Choice(K, incidence, owner, tuple(cut), None, {})
 
 
 class _Choice(NamedTuple):
@@ -883,7 +869,7 @@ class _Choice(NamedTuple):
     incidence: Any
     owner: Int64s
     cut: tuple[Cut, ...]
-    tunnels: Tunnels | None
+    tunnels: "Tunnels | None"
     # one limit for each of the last lists of limited links
     shared_limits: dict[bytes, LoadLimit]
 

@@ -17,11 +17,8 @@ too, unless that has a column of its own. A table without names, its columns num
 the links in their order.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
@@ -31,14 +28,14 @@ import numpy as np
 
 from tidewolf.core import batch, frames, types
 from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
-from tidewolf.core.errors import InvalidInput, UnknownNode
+from tidewolf.core.errors import InvalidInput, UnknownNode, require
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
-from tidewolf.files.table import GAPS, GIVEN, align, require_seen
+from tidewolf.files.table import GAPS, GIVEN, align, read_edges, require_seen
 from tidewolf.functions import linear
 from tidewolf.networks.network import Network, PathRows, Tunnel, is_pairs
 from tidewolf.sets import ConvexSet
-from tidewolf.sets.graphs import commodities_of
+from tidewolf.sets.graphs import Commodities, commodities_of
 
 # Columns of an edge list that are read where they are there.
 LENGTH, CAPACITY = OPTIONAL = ("length", "capacity")
@@ -385,32 +382,25 @@ def from_files(
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif frames.is_frame(commodities):
-        commodities = commodities_of(commodities, "The commodities")
+        commodities = Commodities()(commodities, "The commodities")
     settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
     if tunnels is not None:
         settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
     files = of_graph(LinkColumns(read, str(path)), source, target, commodities, lengths, **settings)
     files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
-    sources = {
-        name: f"The frame of {name}"
-        if frames.is_frame(each)
-        else as_path(each, f"The table of {name}")
-        for name, each in given.items()
-        if each is not None
-    }
-    if not sources:
-        raise InvalidInput("Give a table of costs, capacities or demands, a row per round.")
     tables = {}
-    for name, each in sources.items():
-        table = read_table(given[name], gaps=gaps != "refuse", format=format)
-        tables[name] = files.of_used_links(name, table, each)
+    for name, each in ((name, each) for name, each in given.items() if each is not None):
+        framed = frames.is_frame(each)
+        where = f"The frame of {name}" if framed else str(as_path(each, f"The table of {name}"))
+        table = read_table(each if framed else where, gaps=gaps != "refuse", format=format)
+        tables[name] = files.of_used_links(name, table._replace(file=where), where)
+    require(tables, InvalidInput, "Give a table of costs, capacities or demands, a row per round.")
     aligned = align(tables, gaps)
     require_seen(aligned)
     tables, times = aligned.tables, next(iter(aligned.tables.values())).times
-    order = partial(in_order_of, files)
     losses, limits = files.of_numbers(
-        {key: order(key, tables[key], sources[key]) for key in tables}
+        {key: in_order_of(files, key, table, table.file) for key, table in tables.items()}
     )
     assert losses is not None
     limit = batch.as_constraints(limits, losses)
@@ -424,7 +414,7 @@ def of_graph(
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
     lengths: str | None = None,
-    tunnels: Sequence[TunnelRow] = (),
+    tunnels: "Sequence[TunnelRow]" = (),
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and
@@ -489,8 +479,7 @@ def _tunnel(
             raise InvalidInput(f"the path leads as {ends}, not as {row.pair}: correct one of them.")
         named, links = {each.strip() for each in by.split(",")}, list[int]()
         for step in pairwise(path):
-            if step not in beside:
-                raise InvalidInput(f"no link leads from {step[0]} to {step[1]}.")
+            require(step in beside, InvalidInput, f"no link leads from {step[0]} to {step[1]}.")
             links.append(next((i for i in beside[step] if names[i] in named), beside[step][0]))
         return found._replace(links=tuple(links), name=row.name)
     except InvalidInput as error:
@@ -513,13 +502,9 @@ def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelR
 
 def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:
     """The rows (source, target, demand) of a file; without a column demand each is 1."""
-    rows = read_records(path, ("source", "target"), format=format)
-    header = rows[0].cells.header
-    called = next((name for name in header if name.lower() == "demand"), None)
-    if called is None and len(header) > 2:
-        others = listed([name for name in header if name.lower() not in ("source", "target")])
-        raise InvalidInput(f"{path}, line 1: expected source, target, demand, not {others}.")
-    return [
-        (row.text("source"), row.text("target"), 1.0 if called is None else row.number(called))
-        for row in rows
-    ]
+
+    def demand(edge: frames.Edge) -> float:
+        place = f'{edge.place}, column "demand"'
+        return reading.finite(edge.get("demand"), place, format)
+
+    return commodities_of(read_edges(path, format), f"{path}, line 1:", demand)

@@ -14,8 +14,6 @@ takes one link per pair of nodes, so each further parallel link passes a node of
 is 2^-32 of the shortest one longer than it is, so that fewer links decide between ties.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterable
@@ -223,7 +221,7 @@ class Tunnels(OnLinks):
             raise InvalidInput(f"No path leads from {source} to {target}.", setting="paths")
         return [*ways.values()]
 
-    def _tunnel(self, way: Way, name: str = "") -> Tunnel:
+    def _tunnel(self, way: "Way", name: str = "") -> Tunnel:
         nodes = self.links[way[0]][0], *(self.links[link][1] for link in way)
         return Tunnel(nodes, way, float(sum(self.lengths[list(way)].tolist())), name)
 
@@ -254,8 +252,15 @@ class PathFinder:
 
     def shortest_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths, shortest first; none if the source does not reach the target."""
-        _, before = sp.csgraph.yen(self._graph, source, target, k, return_predecessors=True)
-        return sorted((self._way(row.tolist(), source, target) for row in before), key=self._rank)
+        _, found = sp.csgraph.yen(self._graph, source, target, k, return_predecessors=True)
+        ways = list[Way]()
+        for before in found.tolist():
+            nodes = [target]
+            while nodes[-1] != source:
+                nodes.append(before[nodes[-1]])
+            steps = pairwise(reversed(nodes))
+            ways.append(tuple(self._links[step] for step in steps if step in self._links))
+        return sorted(ways, key=self._rank)
 
     def disjoint_paths(self, source: int, target: int, k: int) -> list[Way]:
         """Up to k paths that share no link, of the least total length, shortest first."""
@@ -272,9 +277,3 @@ class PathFinder:
 
     def _rank(self, path: Way) -> tuple[float, int, Way]:
         return math.fsum(self._lengths[link] for link in path), len(path), path
-
-    def _way(self, before: list[int], source: int, target: int) -> Way:
-        nodes = [target]
-        while nodes[-1] != source:
-            nodes.append(before[nodes[-1]])
-        return tuple(self._links[step] for step in pairwise(reversed(nodes)) if step in self._links)

@@ -55,12 +55,10 @@ def adversarial(
 ) -> Problem:
     """Adversarial losses and constraints on any set.
 
-    2,000 rounds are usual.
-
     Parameters
     ----------
     rounds : int, optional
-        The number of rounds. None: the usual number.
+        The number of rounds. None: 2,000.
     seed : int, default 0
         The seed of the random numbers.
     kind : str, default 'switching'
@@ -92,29 +90,27 @@ def adversarial(
     rounds = as_rounds(rounds, ROUNDS, 2 * math.prod(K.shape))
     if K.dimension == 0:
         raise errors.InvalidInput("An adversary needs a set of two points or more.", setting="K")
-
-    def rows(directions: types.Floats) -> types.Floats:
-        """Their parts within the affine hull, of length 1."""
-        return _unit(directions @ basis)
-
-    def noise(what: str) -> types.Floats:
-        drawn = randomness.generator(seed, f"{kind}: {what}").standard_normal((rounds, len(basis)))
-        return NOISE * rows(np.sign(drawn) if kind == "random signs" else drawn)
-
+    # products with it are the parts of directions within the affine hull
     basis = np.stack([_flat(K.tangent(_point(K, unit))) for unit in np.eye(math.prod(K.shape))])
-    e = rows(randomness.generator(seed, f"{kind}: side").standard_normal((1, len(basis))))
+    e, plus_minus = _drawn(seed, f"{kind}: side", 1, basis), kind == "random signs"
     loss, limit, towards_low = _signs(kind, rounds, phase)
-    C = _unit(loss * e + noise("losses"))
-    A = _unit(limit * e + noise("constraints") * (kind in COMMON))
-
-    center = _flat(K.center)
+    C = _unit(loss * e + NOISE * _drawn(seed, f"{kind}: losses", rounds, basis, plus_minus))
+    beside = NOISE * _drawn(seed, f"{kind}: constraints", rounds, basis, plus_minus)
+    A = _unit(limit * e + beside * (kind in COMMON))
+    center, aside = _flat(K.center), FAR_ASIDE if kind == "deadlock" else ASIDE
     low, high = (_flat(K.lmo(_point(K, d))) for d in (e, -e))
-    aside = FAR_ASIDE if kind == "deadlock" else ASIDE
     s = center + aside * (np.where(towards_low, low, high) - center)
     A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
     stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
     title = f"Losses and limits that turn against the learner: {kind}."
     return Problem("adversarial", K, stream, title)
+
+
+def _drawn(
+    seed: int, what: str, rounds: int, basis: types.Floats, plus_minus: bool = False
+) -> types.Floats:
+    drawn = randomness.generator(seed, what).standard_normal((rounds, len(basis)))
+    return _unit((np.sign(drawn) if plus_minus else drawn) @ basis)
 
 
 def _signs(kind: str, rounds: int, phase: int) -> tuple[Any, Any, Any]:

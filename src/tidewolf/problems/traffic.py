@@ -503,14 +503,7 @@ def pairs(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem
     rounds = base.as_rounds(rounds, 960, K.shape[0])
     distance, _ = graph_tools.shortest(links, lengths, ends[0])
     later = ZONES * np.array([distance[node] for node in ends]) / max(distance.values())
-    pull = weights * np.sqrt(activity(rounds, later))
-    sources, targets = np.array(list(permutations(range(len(ends)), 2))).T
-    most = weights[sources] * weights[targets]
-    noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
-    # rounds stay in rows, which add up alike
-    demands = np.exp(NOISE["pairs"] * noise) / most.mean()
-    demands *= pull[:, sources] * pull[:, targets]
-
+    most, demands = _traffic_of_pairs(rounds, seed, weights, later)
     guaranteed = spread_all(K, lengths)
     needed = K.loads((most / most.mean())[K.owner] * guaranteed)
     # links that no commodity can use are as slow as the slowest
@@ -530,6 +523,19 @@ def pairs(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Problem
         K.names,
         DAY,
     )
+
+
+def _traffic_of_pairs(
+    rounds: int, seed: int, weights: Floats, later: Floats
+) -> tuple[Floats, Floats]:
+    """The usual demand of each pair, and that of every round in units of their mean."""
+    pull = weights * np.sqrt(activity(rounds, later))
+    sources, targets = np.array(list(permutations(range(len(weights)), 2))).T
+    most = weights[sources] * weights[targets]
+    noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
+    # rounds stay in rows, which add up alike
+    demands = np.exp(NOISE["pairs"] * noise) / most.mean()
+    return most, demands * (pull[:, sources] * pull[:, targets])
 
 
 def without_stubs(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -29,13 +29,10 @@ import numpy as np
 from tidewolf.core import checkpoint, conforming, errors, oracle
 from tidewolf.core.arrays import (
     as_number,
-    eps_of,
     flat,
     frozen,
     inner,
-    is_array,
     like,
-    norm,
     to_numpy,
 )
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
@@ -55,12 +52,8 @@ SPARE = 32
 # Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
 # by a quarter; with 256 nothing is gained, and each row costs time and memory.
 IDLE = 128
-# Numbers looked at, about, to see whether the vertices of a saved set are members.
-AFFORDABLE = 10**7
 # Products up to this size keep vertices that are not sparse as rows, too.
 DENSE_ENTRIES = 4096
-# How far the weights of a saved set may be from those of a mean, and its point from the mean.
-SAVED_ROUNDING = 1e-6
 DOUBLE = np.dtype(np.float64)
 
 
@@ -93,6 +86,10 @@ class Active(checkpoint.Stored):
     def also(self, K: oracle.HasLMO, vertex: Vertex) -> Self:
         """The same point with one more vertex to choose from; the same if it has no table."""
         return self
+
+    def require_of(self, K: oracle.HasLMO) -> None:
+        if not conforming.is_member(K, self.x):
+            raise ValueError("a point of the state is no member of the set")
 
 
 class Combination(Active):
@@ -128,18 +125,12 @@ class Combination(Active):
         kept = rows_to_keep(self.weights > 0.0)
         return self.only(self.atoms.only(kept), kept)
 
-    def require_mean(self, totals: NDArray, reach: float) -> None:
-        """Refuse what was saved, by a ValueError, if weights are below 0 or these sums of them not
-        1, or if x is another point; vertices have this size.
-        """
-        ones = bool((np.abs(totals - 1.0) <= SAVED_ROUNDING).all())
-        if not ones or not self.weights.min() >= -SAVED_ROUNDING:
-            raise ValueError("the weights of an active set are at least 0 and add up to 1")
-        if not is_warm(self.warm):
-            raise ValueError("what the next oracle call starts from is no array")
-        apart, least = norm(self.mean_of(self.weights) - self.x), 1e4 * eps_of(self.x)
-        if not apart <= max(SAVED_ROUNDING, least) * max(reach, norm(self.x)):
-            raise ValueError("the point of an active set is not the mean of its vertices")
+    def parts(self) -> dict[str, Any]:
+        return {"weights": self.weights, "x": self.x, "warm": self.warm}
+
+    def require_of(self, K: oracle.HasLMO) -> None:
+        super().require_of(K)
+        require_saved_numbers(self.weights, 1)
 
 
 def rows_to_keep(in_use: Bools) -> NDArray:
@@ -147,13 +138,6 @@ def rows_to_keep(in_use: Bools) -> NDArray:
     kept = in_use.copy()
     kept[np.flatnonzero(~in_use)[-(IDLE // 2) :]] = True
     return np.flatnonzero(kept)
-
-
-def is_warm(warm: Any) -> bool:
-    """Whether an oracle may start from it: an array, nothing, or one of these for each part of a
-    product.
-    """
-    return warm is None or is_array(warm) or (type(warm) is tuple and all(map(is_warm, warm)))
 
 
 class Remembered(NamedTuple, Generic[Kept]):
@@ -335,41 +319,18 @@ class ActiveSet(Combination):
         return active.without_idle()
 
     def parts(self) -> dict[str, Any]:
-        vertices = self.atoms.vertices[: len(self.weights)]
-        return {"vertices": vertices, "weights": self.weights, "x": self.x, "warm": self.warm}
+        return {"vertices": self.atoms.vertices[: len(self.weights)], **super().parts()}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ActiveSet:
         vertices, weights, x, warm = (parts[k] for k in ("vertices", "weights", "x", "warm"))
-        require_saved_numbers(x)
-        require_saved_numbers(weights, 1)
-        kinds = type(vertices) is tuple and type(weights) is np.ndarray
-        if not kinds or not len(vertices) == len(weights) > 0:
-            raise ValueError("an active set has a weight for each of its vertices")
-        shape = tuple(x.shape)
-        if not all(isinstance(vertex, Vertex) and vertex.shape == shape for vertex in vertices):
-            raise ValueError(f"an active set of a point of shape {shape} has vertices of another")
+        shapes = {tuple(x.shape), *(vertex.shape for vertex in vertices)}
+        if len(shapes) > 1 or len(vertices) != len(weights):
+            raise ValueError("an active set has a weight for each vertex, all of its point's shape")
         atoms = table_for(vertices[0], x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
-        active, squares = cls(atoms, weights, x, warm), np.diag(atoms.gram)[: len(weights)]
-        active.require_mean(weights.sum(), math.sqrt(float(squares.max(initial=0.0))))
-        return active
-
-    def require_of(self, K: oracle.HasLMO) -> None:
-        """Its vertices are no farther from the center than the radius, and, while that costs
-        little, members.
-        """
-        if (shape := tuple(self.x.shape)) != K.shape:
-            raise ValueError(f"an active set has points of shape {shape}, the set of {K.shape}")
-        vertices, center = self.atoms.vertices[: len(self.weights)], K.center
-        allowed, center2 = conforming.allowed_infeasibility(K, center), inner(center, center)
-        affordable = len(vertices) * math.prod(K.shape) * max(K.shape[1:], default=1) <= AFFORDABLE
-        reach = (1.0 + SAVED_ROUNDING) * K.radius + allowed
-        for vertex in vertices:
-            far = math.sqrt(max(0.0, vertex.distance2(center, center2))) > reach
-            if far or (affordable and not K.infeasibility(vertex.dense(center)) <= allowed):
-                raise ValueError("a vertex of its active set is no member of the set")
+        return cls(atoms, weights, x, warm)
 
 
 @final
@@ -412,13 +373,7 @@ class ExactPoint(Active):
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> ExactPoint:
-        require_saved_numbers(parts["x"])
         return cls(parts["x"])
-
-    def require_of(self, K: oracle.HasLMO) -> None:
-        allowed = conforming.allowed_infeasibility(K, K.center)
-        if tuple(self.x.shape) != K.shape or not K.infeasibility(self.x) <= allowed:
-            raise ValueError("its point is no member of the set")
 
 
 # --- On a product, factor by factor ---------------------------------------------------------------
@@ -614,62 +569,25 @@ class FactoredActiveSet(Combination):
         stops = {"owners": count, "starts": count + 1}
         stops |= dict.fromkeys(("indices", "values"), int(atoms.starts[count]))
         rows = {name: getattr(atoms, name)[:stop].copy() for name, stop in stops.items()}
-        point = {"weights": self.weights, "x": self.x, "warm": self.warm}
-        return {"places": self.places, **rows, **point}
+        return {"places": self.places, **rows, **super().parts()}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> FactoredActiveSet:
-        """Indices are checked, for compiled loops follow them wherever they lead."""
-        x, weights, values, warm = (parts[name] for name in ("x", "weights", "values", "warm"))
-        whole = [parts[name] for name in ("places", "owners", "starts", "indices")]
-        places, owners, starts, indices = whole
-        for numbers, axes in ((x, None), (weights, 1), (values, 1)):
-            require_saved_numbers(numbers, axes)
-        arrays = all(type(a) is np.ndarray for a in (x, weights, values, *whole))
-        sound = (
-            arrays
-            and all(a.dtype == np.float64 for a in (x, weights, values))
-            and [(a.ndim, a.dtype) for a in whole] == [*[(1, np.int64)] * 3, (1, np.int32)]
-            and len(owners) == len(weights) == len(starts) - 1 > 0
-            and len(indices) == len(values) == int(starts[-1])
-            and len(places) > 1
-            and (int(places[0]), int(places[-1]), int(starts[0])) == (0, x.size, 0)
-            and bool((np.diff(places) > 0).all() and (np.diff(starts) >= 0).all())
-            and bool(((owners >= 0) & (owners < len(places) - 1)).all())
-        )
-        if sound:
-            home = np.repeat(owners, np.diff(starts))
-            sound = bool(((indices >= places[home]) & (indices < places[home + 1])).all())
-        if not sound:
-            raise ValueError(
-                "each row of a factored active set has a weight and a factor, and entries there"
-            )
-        cuts = starts[1:-1]
-        pairs = zip(np.split(indices, cuts), np.split(values, cuts), strict=True)
+        x, weights, cuts = parts["x"], parts["weights"], parts["starts"][1:-1]
+        pairs = zip(np.split(parts["indices"], cuts), np.split(parts["values"], cuts), strict=True)
         rows = [Sparse(tuple(x.shape), *part) for part in pairs]
-        active = cls(FactorTable.of(rows, owners, places), weights, x, warm)
-        totals = np.bincount(owners, weights=weights, minlength=len(places) - 1)
-        active.require_mean(totals, norm(values))
-        return active
+        for row in rows:
+            row.require_sound()
+        if len(weights) != len(rows):
+            raise ValueError("each row of a factored active set has a weight")
+        table = FactorTable.of(rows, parts["owners"], parts["places"])
+        return cls(table, weights, x, parts["warm"])
 
     def require_of(self, K: oracle.HasLMO) -> None:
-        """Its rows are no farther from the center than the radius of their factor, and, while that
-        costs little, members.
-        """
-        factors = factors_of(K) if tuple(self.x.shape) == K.shape else None
+        super().require_of(K)
+        factors = factors_of(K)
         if factors is None or not np.array_equal(self.places[:-1], factors.starts):
             raise ValueError("a factored active set stands where the set has other factors")
-        allowed = conforming.allowed_infeasibility(K, K.center)
-        far = (1.0 + SAVED_ROUNDING) * factors.radii + allowed
-        affordable = len(self.weights) * math.prod(K.shape) <= AFFORDABLE
-        for row, b in enumerate(self.atoms.owners[: len(self.weights)].tolist()):
-            point = K.center.copy()  # in the other factors
-            flat(point)[self.places[b] : self.places[b + 1]] = 0.0
-            entries = slice(self.atoms.starts[row], self.atoms.starts[row + 1])
-            flat(point)[self.atoms.indices[entries]] = self.atoms.values[entries]
-            near = norm(point - K.center) <= far[b]
-            if not near or (affordable and not K.infeasibility(point) <= allowed):
-                raise ValueError("a vertex of its active set is no member of the set")
 
 
 def parts_of(vertex: Sparse, factors: base.Factors) -> list[Sparse]:

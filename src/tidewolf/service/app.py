@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -49,12 +49,15 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
+T = TypeVar("T")
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
 LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
+# The status of requests whose client did not wait for an answer, as others count it.
+LEFT = 499
 # Where the scope of a request has its caller.
 CALLER = "tidewolf.caller"
 ONE = "/v1/sessions/{name}"
@@ -131,6 +134,7 @@ class App(FastAPI):
         self._loopback_only, self._log = loopback_only, log
         self.quick = ThreadPoolExecutor(THREADS, f"{self.POOL}quick")
         self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{self.POOL}slow")
+        self.parsing = asyncio.Semaphore(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
@@ -138,7 +142,7 @@ class App(FastAPI):
             await self.router(scope, receive, send)
             return
         began, status, entered = time.perf_counter(), 0, False
-        method = scope["method"]
+        method, has_left = scope["method"], scope.get(requests.HAS_LEFT, bool)
         if method == "HEAD":
             scope = {**scope, "method": "GET"}
 
@@ -150,9 +154,12 @@ class App(FastAPI):
             await send(message)
 
         try:
-            entered = self._admit(scope)
-            await asyncio.sleep(0)  # all that have come are counted before one is answered
-            await self.router(scope, receive, sent)
+            try:
+                entered = self._admit(scope)
+            finally:  # all that have come are counted, and those that left again are known
+                await asyncio.sleep(0)
+            if not has_left():
+                await self.router(scope, receive, sent)
         except (asyncio.CancelledError, Exception) as error:
             if isinstance(error, asyncio.CancelledError):
                 error = Overloaded("The server is stopping: come again.")
@@ -160,11 +167,13 @@ class App(FastAPI):
                 raise
             elif isinstance(error, HTTPException):
                 error = self._no_such(scope)
-            if status == 0:
+            if status == 0 and not has_left():
                 await problem_of(error)(scope, receive, sent)
         finally:
             self.traffic.in_flight -= entered
-            self._note(scope, method, status, time.perf_counter() - began)
+            self._note(scope, method, status or LEFT, time.perf_counter() - began)
+        if status == 0:
+            await asyncio.sleep(0)  # until uvicorn knows it, too
 
     def _no_such(self, scope: Scope) -> Refused:
         """What the router refuses: an address, or a method of an address, that does not exist."""
@@ -277,7 +286,9 @@ class Operation(APIRoute):
                 reply = await self._in_a_thread(call, work)
             else:
                 limits = service.longest_body, service.body_seconds
-                raw = await requests.read_body(call, traffic, call.caller.who, *limits)
+                peer, _ = call.scope.get("client") or ("unknown", 0)
+                who = call.caller.who if service.tokens else peer
+                raw = await requests.read_body(call, traffic, who, *limits)
                 held = len(raw)
                 if more := requests.parsed_size(raw, service.longest_body):
                     traffic.hold(more, held)
@@ -295,7 +306,7 @@ class Operation(APIRoute):
         reply.body["version"] = __version__
         return Response(dumps(reply.body), reply.status, media_type="application/json")
 
-    async def _in_a_thread(self, call: Call, work: Callable[[], Reply]) -> Reply:
+    async def _in_a_thread(self, call: Call, work: Callable[[], T]) -> T:
         pool = call.service.quick if self._is_quick else call.service.slow
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
@@ -308,6 +319,10 @@ class Operation(APIRoute):
         def read() -> Any:
             return model.read(requests.as_object(raw, model is m.DecisionRequest))
 
+        if len(raw) > requests.SHORT:  # one after the other: each holds the interpreter
+            async with call.service.parsing:
+                body = await self._in_a_thread(call, read)
+            return await self._in_a_thread(call, partial(work, body=body))
         if not self._is_quick or len(raw) > _AT_ONCE:
             return await self._in_a_thread(call, lambda: work(body=read()))
         work = partial(work, body=(body := read()))

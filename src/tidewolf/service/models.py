@@ -140,7 +140,7 @@ class DecisionRequest(Request):
     time: str | int | float | None = optional("When the round is.")
     context: Any = optional("What kind of round it is, as the learner asks.")
     advice: dict[str, Numbers] | None = optional("Points of others, by name.")
-    unavailable: list[str | int] | None = optional("Entries that are out.")
+    unavailable: Annotated[list[str | int], models.FIRST] | None = optional("Entries that are out.")
     deadline: Annotated[float, Field(ge=0.0, le=1e9)] | None = optional(
         "How long it may take. Unit: seconds."
     )
@@ -166,7 +166,7 @@ class Observation(Request):
         "What one of each entry spends, by the names of budgets."
     )
     loss_gradient: Numbers = None
-    constraint_value: Finite | Annotated[list[Finite], Field(min_length=1)] | None = None
+    constraint_value: Finite | models.Some[Finite] | None = None
     constraint_gradient: Several = None
     loss_value: Finite | None = None
     played: Numbers = None
@@ -460,7 +460,9 @@ class Description(models.Described, Request):
     )
     format: Annotated[int, Field(ge=1, le=keys.FILE_FORMAT)] | None = None
     set: models.SetTable = Field(description="As [set] of an experiment file; graphs inline.")
-    names: list[Annotated[str, Field(min_length=1)]] | None = optional("Names of entries in order.")
+    names: Annotated[list[Annotated[str, Field(min_length=1)]], models.FIRST] | None = optional(
+        "Names of entries in order."
+    )
     stream: Objective = Field(
         Objective(), description="As [stream] of an experiment file: the objective of a network."
     )

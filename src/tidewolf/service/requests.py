@@ -13,9 +13,9 @@ is compared with all of them, so that neither time nor memory says which one is 
 
 At most `most` requests are answered at a time, wherever they wait (for a thread, for the disk), and
 their bodies have at most `most_held` bytes in all. At most a quarter of them are requests of one
-token whose bodies have not arrived yet, so that slow ones leave room for others. One more is
-refused at once, with a time to retry, so that no queue grows. A token has a bucket
-of requests and a bucket of observations:
+token, or without tokens of one address, whose bodies have not arrived yet, so that slow ones leave
+room for others. One more is refused at once, with a time to retry, so that no queue grows. A token
+has a bucket of requests and a bucket of observations:
 
     level <- min(burst, level + rate * seconds since then)        at every request
     taken if level > 0; then level <- level - amount
@@ -43,7 +43,9 @@ it has come back. A bucket holds what `BURST` seconds bring, at least one.
 The title of a problem is the name of the error, so that a client can raise the same. What HTTP
 itself refuses (a body that is no JSON, a method, a token) is `Refused`, and has HTTP's title.
 A whole number beyond 64 bits is read as the nearest float. Null is written if a number is not
-finite. The memory that a body needs is estimated before it is parsed.
+finite. The memory that a body needs is estimated before it is parsed. Parsing holds the
+interpreter, so that bodies over `SHORT` bytes are parsed one after the other, nothing in them is
+described more than once, and /healthz waits for one of them at most.
 
 Connections with limits on time, size and number, so that no client can exhaust a server; and
 uvicorn's server, which is ready once it has prepared and ends with exit code 0.
@@ -277,9 +279,9 @@ class Traffic:
     held : int
         Bytes of their bodies.
     arriving : Counter of str
-        How many bodies of each token have not arrived yet.
+        How many bodies of each token, or address if there are none, have not arrived yet.
     most_arriving : int
-        How many of one token there may be.
+        How many of one there may be.
     refused : Counter
         How many were refused before they were read, by reason.
     ready : bool
@@ -485,7 +487,7 @@ SECONDS = 10.0
 async def read_body(
     request: Request, traffic: Traffic, who: str, longest: int, seconds: float
 ) -> bytes:
-    """The body of a request of this token; its bytes are held in `traffic`, and the caller gives
+    """The body of a request of this caller; its bytes are held in `traffic`, and the caller gives
     them back.
 
     Raises
@@ -495,7 +497,7 @@ async def read_body(
     Overloaded
         If too much is being read already.
     TooMany
-        If too many bodies of this token have not arrived yet.
+        If too many bodies of this caller have not arrived yet.
     """
     too_long = f"A body has at most {longest:,} bytes: send less at a time."
     for header, value in request.scope["headers"]:
@@ -505,7 +507,7 @@ async def read_body(
             raise Refused(415, "Bodies are sent as they are, without a Content-Encoding.")
     if (count := traffic.arriving[who]) >= traffic.most_arriving:
         traffic.refused.labels("quota").inc()
-        raise TooMany(f"{count} bodies of this token have not arrived yet: send fewer at a time.")
+        raise TooMany(f"{count} bodies of this caller have not arrived yet: send fewer at a time.")
     pieces, length, more = list[bytes](), 0, True
     traffic.arriving[who] += 1
     try:
@@ -529,6 +531,8 @@ async def read_body(
         raise
     finally:
         traffic.arriving[who] -= 1
+        if not traffic.arriving[who]:
+            del traffic.arriving[who]
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -548,6 +552,8 @@ def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
 
 # Levels of lists and objects inside each other.
 DEEPEST = 64
+# A text, and the colon behind it if it is a key.
+_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"\s*+(:?)')
 
 
 def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
@@ -591,8 +597,10 @@ def loads(raw: bytes) -> Any:
         level = [*chain(*lists, *(one.values() for one in objects))]
     if depth > DEEPEST:
         raise InvalidInput(f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
-    if keys != raw.count(b'":'):
-        json.loads(raw, object_pairs_hook=_once)
+    if keys != raw.count(b'":') and keys != sum(len(each[1]) for each in _TEXT.finditer(raw)):
+        if len(raw) <= SHORT:  # to find which one holds the interpreter for long
+            json.loads(raw, object_pairs_hook=_once)
+        raise InvalidInput("The body has a key twice: send each key once.")
     if rb"\u0000" in raw and rb"\u0000" in raw.replace(rb"\\", b"__"):  # \\u0000 is plain text
         raise InvalidInput("The body has the character U+0000, which no text has: leave it out.")
     return found
@@ -614,6 +622,8 @@ LONGEST_HEAD = 1 << 16
 MOST_CONNECTIONS = 2000
 # Bytes around each byte of a body that comes in the smallest of pieces.
 _FRAMING = 8
+# Where the scope of a request says whether its client has closed the connection.
+HAS_LEFT = "tidewolf.has_left"
 _Base: Any = AutoHTTPProtocol
 
 
@@ -662,6 +672,7 @@ class Careful(_Base):  # type: ignore[misc]
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        self.scope[HAS_LEFT] = self.transport.is_closing
         self._open, self._came, self._body = True, 0, 0
 
     def on_headers_complete(self) -> None:

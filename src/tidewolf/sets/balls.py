@@ -1,13 +1,11 @@
 """Balls of norms, ellipsoids and boxes."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, TypeAlias, final
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
@@ -89,7 +87,7 @@ class NormBall(base.ClosedForm, base.Relaxable):
 
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
     words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-    base.require(k <= n, errors.InvalidInput, words, "k")
+    errors.require(k <= n, errors.InvalidInput, words, "k")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -184,7 +182,7 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
         return self.project(y)
 
     @classmethod
-    def examples(cls) -> Sequence[L2Ball]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls(1),
             cls(3, radius=2.0),
@@ -243,7 +241,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         n = matrix.shape[0] if matrix.shape else 0
         words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
         square = n > 0 and tuple(matrix.shape) in ((n,), (n, n))
-        base.require(square, errors.WrongShape, words, "matrix")
+        errors.require(square, errors.WrongShape, words, "matrix")
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
         base.require_shape(self, "center", self.shape)
@@ -306,7 +304,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         return base.clipped(y, center - self._widths, center + self._widths)
 
     @classmethod
-    def examples(cls) -> Sequence[Ellipsoid]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([4.0]),
             cls([1.0, 0.01, 25.0], [0.0, 5.0, -1.0]),
@@ -414,7 +412,7 @@ class LpBall(NormBall):
         return Answer(Dense(xp.where(direction < 0, s, -s)))
 
     @classmethod
-    def examples(cls) -> Sequence[LpBall]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1, 3.0), cls(4, 1.5, 2.0), cls((2, 3), 5.0, 0.1))
 
 
@@ -501,7 +499,7 @@ class KSparse(_FewEntries):
         require_at_most(self, self.k, math.prod(self.shape))
 
     @classmethod
-    def examples(cls) -> Sequence[KSparse]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1, 1), cls(5, 2, 0.5), cls((2, 2), 4, 3.0))
 
 
@@ -534,7 +532,7 @@ class L1Ball(_FewEntries):
     k = 1
 
     @classmethod
-    def examples(cls) -> Sequence[L1Ball]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1), cls(4, 3.0), cls((2, 3), 0.1))
 
 
@@ -660,14 +658,14 @@ class OrderedWeightedBall(_Ordered):
         w = to_numpy(self.weights)
         words = "weights of OrderedWeightedBall must start above 0 and never rise."
         falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
-        base.require(falling, errors.InvalidInput, words, "weights")
+        errors.require(falling, errors.InvalidInput, words, "weights")
 
     @property
     def shape(self) -> Shape:
         return tuple(self.weights.shape)
 
     @classmethod
-    def examples(cls) -> Sequence[OrderedWeightedBall]:
+    def examples(cls) -> Sequence[Self]:
         return (cls([2.0]), cls([4.0, 3.0, 2.0, 1.0], 2.0), cls([1.0, 1.0, 0.5, 0.5, 0.0]))
 
     @cached_property
@@ -761,7 +759,7 @@ class KNormBall(_Ordered, base.Polyhedral):
         return base.LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
 
     @classmethod
-    def examples(cls) -> Sequence[KNormBall]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1, 1), cls(5, 2, 3.0), cls((2, 2), 3, 0.5))
 
 
@@ -864,7 +862,7 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
         return self._with_lengths(y, lengths, np.minimum(lengths, self.tau / self._w))
 
     @classmethod
-    def examples(cls) -> Sequence[GroupBall]:
+    def examples(cls) -> Sequence[Self]:
         return (cls([7]), cls([0, 0, 1, 2, 1], 2.0, [1.0, 0.5, 3.0]), cls([[3, 3], [-1, -1]], 0.1))
 
     def _lengths(self, x: Floats) -> Floats:
@@ -995,7 +993,7 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
         )
 
     @classmethod
-    def examples(cls) -> Sequence[Box]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([0.0], [1.0]),
             cls([-1.0, 0.0, 2.0], [1.0, 5.0, 2.0]),

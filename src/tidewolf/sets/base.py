@@ -8,8 +8,6 @@ projection, `Polyhedral` a linear description for exact solvers, `Relaxable` a c
 cheap where that of points is costly.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple, Self, cast
 import numpy as np
 
 from tidewolf.core import settings, vertices
-from tidewolf.core.arguments import as_items, shown
+from tidewolf.core.arguments import shown
 from tidewolf.core.arrays import (
     SILENCE,
     as_direction,
@@ -34,7 +32,7 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, TidewolfError, WrongShape, WrongType
+from tidewolf.core.errors import OracleError, WrongShape, WrongType, require
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -43,7 +41,7 @@ from tidewolf.core.values import Value
 
 def _check_direction(method: Any) -> Any:
     @wraps(method)
-    def checked(self: ConvexSet, direction: Array, warm: Any = None) -> Answer:
+    def checked(self: "ConvexSet", direction: Array, warm: Any = None) -> Answer:
         direction = self.as_direction(direction)
         with SILENCE:
             # kernels might never end on a NaN; if squares add up to a number there is none
@@ -56,7 +54,7 @@ def _check_direction(method: Any) -> Any:
 
 def _check_array(accept: Any, what: str, method: Any) -> Any:
     @wraps(method)
-    def checked(self: ConvexSet, x: Array) -> Any:
+    def checked(self: "ConvexSet", x: Array) -> Any:
         with SILENCE:
             return method(self, accept(x, self.shape, what))
 
@@ -65,7 +63,7 @@ def _check_array(accept: Any, what: str, method: Any) -> Any:
 
 def _check_vertex(method: Any) -> Any:
     @wraps(method)
-    def checked(self: ConvexSet, vertex: vertices.Vertex) -> float:
+    def checked(self: "ConvexSet", vertex: vertices.Vertex) -> float:
         if not isinstance(vertex, vertices.Vertex) or tuple(vertex.shape) != self.shape:
             raise WrongType(f"Expected a vertex that this set answered with, not {shown(vertex)}.")
         return cast(float, method(self, vertex))
@@ -237,7 +235,7 @@ class ConvexSet(Value, ABC):
 
     @classmethod
     @abstractmethod
-    def examples(cls) -> Sequence[ConvexSet]:
+    def examples(cls) -> Sequence["ConvexSet"]:
         """Small instances, degenerate ones among them, for the checks of `tidewolf.testing`."""
 
     def lmo(self, direction: Array) -> Array:
@@ -348,16 +346,10 @@ class InnerSet(settings.Check):
         return value if isinstance(value, dict) else None
 
 
-class InnerSets(settings.Check):
+class InnerSets(settings.ListOf):
     words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
-
-    def __call__(self, value: Any, what: str) -> tuple[ConvexSet, ...]:
-        given = as_items(value, what, "[sets.Simplex(2), sets.L2Ball(3)]")
-        return tuple(InnerSet()(part, f"Each of {what}") for part in given)
-
-    def read(self, value: Any) -> tuple[dict[str, Any], ...] | None:
-        tables = isinstance(value, list) and value and all(isinstance(t, dict) for t in value)
-        return tuple(value) if tables else None
+    item: ClassVar[settings.Check] = InnerSet()
+    such: ClassVar[str] = "[sets.Simplex(2), sets.L2Ball(3)]"
 
 
 def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:
@@ -552,14 +544,6 @@ def require_floating(reference: Any) -> None:
 def membership_tolerance(x: Array, radius: float) -> float:
     """How much excess rounding alone may cause in the dtype of x, at the size x has."""
     return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
-
-
-def require(
-    holds: object, error: type[TidewolfError], words: str, setting: str | None = None
-) -> None:
-    """Raise the error with these words unless the condition holds."""
-    if not holds:
-        raise error(words, setting=setting)
 
 
 def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:

@@ -1,7 +1,5 @@
 """Sets made of other sets: moved, scaled, shrunk, and products."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import numpy as np
 from tidewolf.core import oracle, settings, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
-from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape
+from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
@@ -29,7 +27,6 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
-    require,
     require_shape,
 )
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
@@ -198,7 +195,7 @@ class Translated(Image):
         self._move(1.0, self.shift)
 
     @classmethod
-    def examples(cls) -> Sequence[Translated]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls(Simplex(3), [1.0, 0.0, -2.0]),
             cls(balls.L2Ball(2), [0.0, 4.0]),
@@ -239,7 +236,7 @@ class Scaled(Image):
         self._move(self.factor, 0.0 * self.K.center)
 
     @classmethod
-    def examples(cls) -> Sequence[Scaled]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(Translated(Simplex(3), [0.0, 4.0, 1.0]), 2.0), cls(balls.L2Ball(2), 0.1))
 
 
@@ -279,7 +276,7 @@ class Shrunk(Image):
         return self.K.center
 
     @classmethod
-    def examples(cls) -> Sequence[Shrunk]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls(Simplex(4), 0.5),
             cls(balls.L2Ball(3, center=[1.0, 1.0, 1.0]), 0.01),
@@ -350,7 +347,7 @@ class Product(values.Composed, ConvexSet):
 
     @classmethod
     @settings.names_in_files
-    def from_parts(cls, parts: Annotated[Sequence[ConvexSet], InnerSets()]) -> Product:
+    def from_parts(cls, parts: Annotated[Sequence[ConvexSet], InnerSets()]) -> Self:
         """The product of the sets of a list.
 
         Parameters
@@ -524,7 +521,7 @@ class Product(values.Composed, ConvexSet):
         return _blocks(parts, list(map(math.prod, self._shapes)))
 
     @classmethod
-    def examples(cls) -> Sequence[Product]:
+    def examples(cls) -> Sequence[Self]:
         flat_ball = balls.L2Ball((1, 2), radius=0.5)
         return (
             cls(Simplex(3), balls.Box([0.0, 1.0], [2.0, 1.0])),
@@ -543,8 +540,7 @@ class Product(values.Composed, ConvexSet):
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
     given: tuple[ConvexSet, ...] = settings.checked(InnerSets(), (*sets, *more), "parts", "Product")
-    if not given:
-        raise EmptySet("parts of Product must be at least one set.", setting="parts")
+    require(given, EmptySet, "parts of Product must be at least one set.", "parts")
     return given
 
 

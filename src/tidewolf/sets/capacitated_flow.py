@@ -1,12 +1,10 @@
 """Flows within bounds on arcs, by the network simplex."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, TypeAlias, final
+from typing import Annotated, Any, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
@@ -95,7 +93,7 @@ class FlowNetwork(values.Value):
         return tails, heads, np.where(tails == len(self.left), 0.0, room)
 
     @cached_property
-    def start(self) -> PhaseOne:
+    def start(self) -> "PhaseOne":
         arcs = len(self.tails)
         flow, gap, basis = self._from_root(np.zeros(arcs))
         if gap < 0:
@@ -116,7 +114,7 @@ class FlowNetwork(values.Value):
         flow, gap = self._improved(given, self._with_root(left), basis, self._limit)
         return flow, gap, basis
 
-    def cheapest(self, costs: Floats, warm: Basis | None = None) -> CheapestFlow:
+    def cheapest(self, costs: Floats, warm: Basis | None = None) -> "CheapestFlow":
         """The cheapest flow, from the basis `warm` where that is one of this network's, else from
         the artificial arcs.
         """
@@ -353,7 +351,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         upper: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()],
         lower: Annotated[float | Sequence[float] | Array, graphs.ArcBounds()] = 0.0,
         commodity: Annotated[str, _Before] = "",
-    ) -> CapacitatedFlow:
+    ) -> Self:
         """Flows over arcs between named nodes; point[i] is the flow on arc i.
 
         Parameters
@@ -399,7 +397,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
         words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
         balanced = abs(net.supply.sum()) <= ROUNDING * np.abs(net.supply).sum()
-        base.require(balanced, errors.EmptySet, words, "supplies")
+        errors.require(balanced, errors.EmptySet, words, "supplies")
         if (cut := violated_cut(net)) is not None:
             raise errors.EmptySet(cut_sentence(net, cut), setting="supplies")
 
@@ -558,10 +556,8 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         """
         net = self.network
         flow, tolerance = self._as_flow(x, tolerance, max(1.0, self._unit))
-        if flow.min() < -1e-6:
-            raise errors.NotAMember(
-                f"A flow with an arc of {flow.min():.3g} does not split into paths."
-            )
+        words = f"A flow with an arc of {flow.min():.3g} does not split into paths."
+        errors.require(flow.min() >= -1e-6, errors.NotAMember, words)
         found = split_flow(net.tails, net.heads, net.supply, flow, tolerance)
         return [flows.path_of(*each, net) for each in found]
 
@@ -576,7 +572,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         return base.LinearDescription(net.lower.copy(), net.upper.copy(), balance, net.supply[kept])
 
     @classmethod
-    def examples(cls) -> Sequence[CapacitatedFlow]:
+    def examples(cls) -> Sequence[Self]:
         cycle = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "t"), ("b", "t"), ("s", "b")]
         two = [(0, 1), (1, 0), (0, 1), (2, 3), (3, 2), (3, 3)]
         sent: dict[Hashable, float] = {"s": 2.0, "t": -2.0}
@@ -590,5 +586,5 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-    base.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
+    errors.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
     return np.array(np.broadcast_to(bounds, count))

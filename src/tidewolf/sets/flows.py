@@ -1,13 +1,11 @@
 """Flows over graphs without cycles, of one commodity or of many."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -338,7 +336,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         *,
         source: Annotated[Hashable, graphs.Node()],
         target: Annotated[Hashable, graphs.Node()],
-    ) -> FlowPolytope:
+    ) -> Self:
         """Unit flows over links between named nodes; point[i] is the flow on link i.
 
         Parameters
@@ -445,7 +443,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         return self._split(x, tolerance)[0]
 
     @classmethod
-    def examples(cls) -> Sequence[FlowPolytope]:
+    def examples(cls) -> Sequence[Self]:
         diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t")]
         dead_ends = [("s", "t"), ("s", "x"), ("y", "t"), ("s", "m"), ("m", "t"), ("x", "z")]
         line = [("s", "a"), ("a", "t")]
@@ -491,7 +489,7 @@ def links_used(
             dag = graphs.build_dag(tails[allowed], heads[allowed], nodes, *ends)
         except CyclicGraph as error:
             message = f"{commodity.called(i)}: {error} Or give `lengths`."
-            raise CyclicGraph(message, error.cycle, setting="commodities") from None
+            raise CyclicGraph(message, cycle=error.cycle, setting="commodities") from None
         except InvalidInput as error:
             raise type(error)(f"{commodity.called(i)}: {error}", setting="commodities") from None
         used.append(np.sort(allowed[dag.arcs]))
@@ -582,7 +580,7 @@ class MultiFlow(DagFlows):
         commodities: Annotated[Iterable[graphs.Commodity | tuple[Any, ...]], graphs.Commodities()],
         *,
         lengths: Annotated[Lengths | None, graphs.LinkLengths()] = None,
-    ) -> MultiFlow:
+    ) -> Self:
         """Flows of many commodities over links between named nodes.
 
         Parameters
@@ -740,7 +738,7 @@ class MultiFlow(DagFlows):
         return self._split(x, tolerance)
 
     @classmethod
-    def examples(cls) -> Sequence[MultiFlow]:
+    def examples(cls) -> Sequence[Self]:
         diamond = [("s", "a"), ("s", "b"), ("a", "b"), ("a", "t"), ("b", "t"), ("s", "x")]
         ring = [(i, (i + step) % 5) for step in (1, 4) for i in range(5)]
         sent = [("s", "t", 2.0), ("a", "t", 0.5), ("s", "b", 0.0), ("s", "t", 1.0, (0, 3))]

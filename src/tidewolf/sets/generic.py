@@ -1,7 +1,5 @@
 """Sets given by half-spaces or by points: polytopes and hulls."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Sequence
@@ -19,6 +17,7 @@ from tidewolf.core.errors import (
     SolverFailed,
     WrongShape,
     WrongType,
+    require,
 )
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
@@ -30,7 +29,6 @@ from tidewolf.sets.base import (
     Relaxable,
     Sizes,
     clipped,
-    require,
     require_floating,
 )
 from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
@@ -348,7 +346,7 @@ class Polytope(ClosedForm, Boxed):
         return moved
 
     @classmethod
-    def examples(cls) -> Sequence[Polytope]:
+    def examples(cls) -> Sequence[Self]:
         rest: Any = {"A_eq": [[0.0, 1.0, 1.0]], "b_eq": [1.0], "bounds": [(0.0, None)] * 3}
         return (
             cls(bounds=[(0.0, 1.0)]),
@@ -630,7 +628,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self._rows.T)
 
     @classmethod
-    def examples(cls) -> Sequence[VertexHull]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([[1.0, -2.0]]),
             cls([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]]),

@@ -17,7 +17,7 @@ from typing import Annotated, TypeAlias
 
 from tidewolf.core import errors, settings
 from tidewolf.core.types import Lengths, Link
-from tidewolf.sets import base, graphs
+from tidewolf.sets import graphs
 from tidewolf.sets.graphs import GraphLinks, Node, PositiveLengths
 
 __all__ = ["away", "count_paths", "leading_away", "shortest", "useful"]
@@ -272,7 +272,7 @@ def lengths_of(links: Sequence[Link], lengths: Lengths | None) -> list[float]:
     if lengths is None:
         return [1.0] * len(links)
     words = f"lengths must be {len(links)}, one for each link, not {len(lengths)}."
-    base.require(len(lengths) == len(links), errors.WrongShape, words, "lengths")
+    errors.require(len(lengths) == len(links), errors.WrongShape, words, "lengths")
     return [float(length) for length in lengths]
 
 

@@ -12,11 +12,10 @@ import numpy as np
 from tidewolf.core import errors, settings
 from tidewolf.core.arguments import all_different, as_items, did_you_mean, listed, shown
 from tidewolf.core.arrays import as_array, as_number, frozen, to_numpy
-from tidewolf.core.frames import ENDS, edges_of, is_frame
+from tidewolf.core.frames import ENDS, Edge, Edges, edges_of, is_frame
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Bools, Floats, Int32s, Lengths, Link, NDArray
 from tidewolf.kernels.graphs import widest_path
-from tidewolf.sets import base
 
 # Nodes by name and by number: what users call them, and what arrays count.
 
@@ -55,7 +54,7 @@ def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, I
 
 def require_edges(tails: Int32s, what: str) -> None:
     words = f"{what} needs a graph with at least one edge; this one has none."
-    base.require(len(tails), errors.EmptyGraph, words, "edges")
+    errors.require(len(tails), errors.EmptyGraph, words, "edges")
 
 
 def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
@@ -76,7 +75,7 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
 def require_places(places: Int32s, count: int, setting: str) -> None:
     most = places.max(initial=-1)
     words = f"{setting} must be whole numbers from 0 to {count - 1}, not {most}."
-    base.require(most < count, errors.InvalidInput, words, setting)
+    errors.require(most < count, errors.InvalidInput, words, setting)
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:
@@ -157,15 +156,10 @@ class Node(settings.Check):
 
 
 @dataclass(frozen=True)
-class NodeNames(settings.Check):
+class NodeNames(settings.ListOf):
     words: ClassVar[str] = "a list of names: text or whole numbers"
-
-    def __call__(self, value: Any, what: str) -> tuple[Hashable, ...]:
-        names = as_items(value, what, "['s', 't']")
-        return tuple(Node()(name, f"Each of the {what}") for name in names)
-
-    def read(self, value: Any) -> tuple[str | int, ...] | None:
-        return tuple(value) if isinstance(value, list) and all(map(_is_name, value)) else None
+    item: ClassVar[settings.Check] = Node()
+    such: ClassVar[str] = "['s', 't']"
 
 
 @dataclass(frozen=True)
@@ -174,8 +168,8 @@ class Commodities(settings.Check):
     key: ClassVar[str] = "commodities"
 
     def __call__(self, value: Any, what: str) -> tuple[Commodity, ...]:
-        if is_frame(value):
-            value = commodities_of(value, what)
+        if is_frame(value) and (found := edges_of(value, what)) is not None:
+            value = commodities_of(found, what)
         listed = as_items(value, what, "[(source, target, demand)]")
         if not listed:
             raise errors.InvalidInput(f"{what} must be at least one (source, target, demand).")
@@ -188,30 +182,26 @@ class Commodities(settings.Check):
         return tuple(map(tuple, value)) if listed else None
 
 
-def commodities_of(frame: Any, what: str) -> list[tuple[Any, ...]]:
-    """(source, target, demand) of each row of a frame; without a column demand, or where it is
+def commodities_of(
+    found: Edges, what: str, number: Callable[[Edge], Any] = lambda edge: edge.get("demand")
+) -> list[tuple[Any, ...]]:
+    """(source, target, demand) of each row of a table; without a column demand, or where it is
     empty, the demand is 1.
     """
-    found = edges_of(frame, what)
-    assert found is not None
-    assert found.columns is not None
-    others = [name for name in found.columns if name.lower() not in {"demand", *sum(ENDS, ())}]
-    if "demand" not in map(str.lower, found.columns) and others:
-        raise errors.InvalidInput(f"{what} must have a column demand; there are {listed(others)}.")
-    sent = ((edge.tail, edge.head, edge.get("demand")) for edge in found.edges)
-    return [(tail, head, 1.0 if demand is None else demand) for tail, head, demand in sent]
+    columns = found.columns or ()
+    others = [name for name in columns if name.lower() not in {"demand", *sum(ENDS, ())}]
+    told = "demand" in map(str.lower, columns)
+    words = f"{what} must have a column demand; there are {listed(others)}."
+    errors.require(told or not others, errors.InvalidInput, words)
+    sent = ((edge, number(edge) if told else None) for edge in found.edges)
+    return [(edge.tail, edge.head, 1.0 if demand is None else demand) for edge, demand in sent]
 
 
 @dataclass(frozen=True)
-class Demands(settings.Check):
+class Demands(settings.ListOf):
     words: ClassVar[str] = "a list of numbers"
-
-    def __call__(self, value: Any, what: str) -> tuple[float, ...]:
-        listed = as_items(value, what, "[1.0, 2.0]")
-        return tuple(as_number(demand, f"Each of the {what}", least=0.0) for demand in listed)
-
-    def read(self, value: Any) -> Any:
-        return settings.Numbers(axes=1).read(value)
+    item: ClassVar[settings.Check] = settings.Number(least=0.0)
+    such: ClassVar[str] = "[1.0, 2.0]"
 
 
 @dataclass(frozen=True)
@@ -358,11 +348,11 @@ def build_dag(
     start = node_number(source, numbers, "The source", "source")
     end = node_number(target, numbers, "The target", "target")
     words = f"Source and target must be two nodes; both are {source!r}."
-    base.require(source != target, errors.InvalidInput, words, "target")
+    errors.require(source != target, errors.InvalidInput, words, "target")
     order = _topological(tails, heads, names)
     useful_node = reached(tails, heads, places == start) & reached(heads, tails, places == end)
     words = f"No path leads from {source!r} to {target!r}; add edges."
-    base.require(useful_node[start], errors.UnreachableTarget, words, "target")
+    errors.require(useful_node[start], errors.UnreachableTarget, words, "target")
     order = order[useful_node[order]]
     position = np.full(len(names), -1, dtype=np.int32)
     position[order] = np.arange(len(order), dtype=np.int32)
@@ -399,7 +389,7 @@ def _topological(tails: Int32s, heads: Int32s, names: Sequence[Hashable]) -> Int
         raise errors.CyclicGraph(
             f"The graph has a cycle, {' -> '.join(map(str, cycle))}; paths need a graph without "
             "one. Keep the links that lead away from the source, with sets.graph_tools.away.",
-            cycle,
+            cycle=cycle,
             setting="edges",
         ) from None
 
@@ -422,10 +412,8 @@ def weighted_paths(
             break
         left[arcs] -= weight
         found.append((weight, tuple(arcs.tolist())))
-    if not found:
-        raise errors.InvalidInput(
-            f"No path carries more than the tolerance {tolerance:g}; lower it."
-        )
+    words = f"No path carries more than the tolerance {tolerance:g}; lower it."
+    errors.require(found, errors.InvalidInput, words)
     total = sum(weight for weight, _ in found)
     return [(weight / total, arcs) for weight, arcs in found]
 
@@ -496,17 +484,14 @@ def incidence_matrix(arcs: Int32s, tails: Int32s, heads: Int32s, nodes: int, ent
 #     P d = d - A' phi,   L phi = A d,
 #     L = A A'  the graph's Laplacian with one node of each part grounded
 #
-# Four ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a dense inverse of each
-# part where nodes have `PART_NODES` in their part on average, or fewer; a sparse factor when the
+# Three ways to solve, by size: a dense inverse up to `DENSE_NODES` nodes; a sparse factor when the
 # envelope of the reverse Cuthill-McKee order, which no factor in that order leaves, has up to
 # `FACTOR_ENTRIES` entries; else conjugate gradients to `CG_TOLERANCE`. The factor is made in the
 # order of least degrees, in which it is several times smaller: 2.2 of 13 million entries for a
 # layered graph of 99,600 arcs, whose rounds take 14 ms by the factor and 220 ms by conjugate
-# gradients. Of 462 commodities on 22 nodes a solution by the inverses of the parts takes a fifth of
-# the time of a sparse factor.
+# gradients.
 
 DENSE_NODES = 600
-PART_NODES = 40
 FACTOR_ENTRIES = 16_000_000
 CG_TOLERANCE = 1e-12
 
@@ -603,10 +588,6 @@ class HullProjection:
         """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
         if self._inverse is not None:
             return "dense inverse", self._inverse.dot
-        part = sp.csgraph.connected_components(self._laplacian, directed=False)[1]
-        sizes = np.bincount(part)
-        if float(sizes @ sizes) <= PART_NODES * self.nodes:
-            return "dense inverse of each part", self._inverse_of_parts(part).dot
         order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
         if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
             return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
@@ -619,14 +600,6 @@ class HullProjection:
             return found
 
         return potentials
-
-    def _inverse_of_parts(self, part: NDArray) -> Any:
-        order, ends = np.argsort(part, kind="stable"), np.cumsum([0, *np.bincount(part)])
-        together, n = self._laplacian[order][:, order].tocsr(), len(order)
-        parts = (together[a:b, a:b].toarray() for a, b in pairwise(ends))
-        inverse = sp.block_diag([sp.csr_array((0, 0)), *map(np.linalg.inv, parts)], format="csr")
-        place = sp.csr_array((np.ones(n), (self._free[order], np.arange(n))), (self.nodes, n))
-        return (place @ (0.5 * (inverse + inverse.T)) @ place.T).tocsr()
 
 
 def envelope(matrix: Any) -> int:
@@ -655,10 +628,8 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
     def solve(divergence: Floats) -> Floats:
         steps = 20 * len(divergence)
         found, failed = sp.linalg.cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
-        if failed:
-            raise errors.SolverFailed(
-                "Conjugate gradients took over 20 steps per node of the graph."
-            )
+        words = "Conjugate gradients took over 20 steps per node of the graph."
+        errors.require(not failed, errors.SolverFailed, words)
         return np.asarray(found)
 
     return solve

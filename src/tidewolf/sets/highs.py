@@ -8,11 +8,9 @@ alone: what the solver remembers is cleared first, so that a state that holds th
 with the same bits in another process.
 """
 
-from __future__ import annotations
-
 import threading
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -74,7 +72,7 @@ class Basis(checkpoint.Stored):
         return {"columns": self.columns, "statuses": self.statuses}
 
     @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Basis:
+    def restored(cls, parts: dict[str, Any]) -> Self:
         statuses, columns = parts["statuses"], parts["columns"]
         known = type(statuses) is np.ndarray and (statuses.dtype, statuses.ndim) == (np.int8, 1)
         known = known and set(statuses.tolist()) <= set(STATUSES)
@@ -114,7 +112,7 @@ class WarmModel:
         self._rows: Any = None
 
     @classmethod
-    def of(cls, K: LinearDescription, unit: float = 1.0, columns: int | None = None) -> WarmModel:
+    def of(cls, K: LinearDescription, unit: float = 1.0, columns: int | None = None) -> Self:
         """The inequalities and then the equations of a description of u/unit, each of size 1, and
         so many variables in all.
         """

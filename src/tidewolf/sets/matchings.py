@@ -1,12 +1,10 @@
 """Edges of a graph: matchings of a bipartite graph, spanning trees of a connected one."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
@@ -34,7 +32,7 @@ class _EdgeSet(base.SparseSet, base.Boxed):
 
 def _require_names(names: Sequence[Hashable], count: int, setting: str) -> None:
     words = f"{setting} must be one name for each of {count} nodes, not {len(names)}."
-    base.require(len(names) == count, errors.WrongShape, words, setting)
+    errors.require(len(names) == count, errors.WrongShape, words, setting)
 
 
 # Matchings of a bipartite graph: edges no two of which share a node, or that together touch every
@@ -114,13 +112,17 @@ class Matching(_EdgeSet):
             met, place = dict.fromkeys(numbers.tolist()), np.zeros(len(names), dtype=np.int32)
             place[list(met)] = np.arange(len(met))
             columns.append(place[numbers])
-            called = given or tuple(names[i] for i in met)
-            _require_names(called, len(met), side)
-            object.__setattr__(self, side, called)
-        object.__setattr__(self, "edges", frozen(np.stack(columns, axis=1)))
-        object.__setattr__(self, "perfect", perfect)
+            self.__dict__[side] = given or tuple(names[i] for i in met)
+            _require_names(self.__dict__[side], len(met), side)
+        self.__dict__.update(edges=frozen(np.stack(columns, axis=1)), perfect=perfect)
         if perfect:
-            self._require_a_perfect_one()
+            size = (len(self.lefts), len(self.rights))
+            graph = lazy.sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
+            partner = lazy.sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
+            alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
+            words = f"No matching is perfect: {alone or 'some right nodes'} remain alone."
+            whole = size[0] == size[1] and (partner >= 0).all()
+            errors.require(whole, errors.EmptySet, words, "perfect")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -201,7 +203,7 @@ class Matching(_EdgeSet):
         return base.LinearDescription(*bounds, A_ub=sums, b_ub=ones)
 
     @classmethod
-    def examples(cls) -> Sequence[Matching]:
+    def examples(cls) -> Sequence[Self]:
         ladder = [("a", 1), ("a", 2), ("b", 2), ("b", 3), ("c", 3), ("c", 1), ("d", 4)]
         return (
             cls([("a", "a")]),
@@ -216,25 +218,16 @@ class Matching(_EdgeSet):
     def _best(self, d: NDArray) -> Int32s:
         if not self.perfect:
             d = np.minimum(d, 0.0)
-        edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
+        size, order = (len(self.lefts), len(self.rights)), np.argsort(d, kind="stable")[::-1]
         # parallel edges: the cheapest comes last and stays, the earlier of equals
-        if edge_at is None:
-            order = np.argsort(d, kind="stable")[::-1]
-            edge_at = np.full(size, -1, dtype=np.int32)
-            edge_at[tuple(self.edges[order].T)] = order
+        edge_at = np.full(size, -1, dtype=np.int32)
+        edge_at[tuple(self.edges[order].T)] = order
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
         cells = lazy.scipy.optimize.linear_sum_assignment(costs)
         chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
-
-    @cached_property
-    def _edge_at(self) -> Int32s | None:
-        """The edge of every cell, -1 if there is none; None if some cell has several."""
-        table = np.full((len(self.lefts), len(self.rights)), -1, dtype=np.int32)
-        table[tuple(self.edges.T)] = np.arange(len(self.edges))
-        return table if np.count_nonzero(table >= 0) == len(self.edges) else None
 
     @cached_property
     def _touched(self) -> NDArray:
@@ -273,16 +266,6 @@ class Matching(_EdgeSet):
     @cached_property
     def _grounded(self) -> Int32s:
         return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
-
-    def _require_a_perfect_one(self) -> None:
-        size = (len(self.lefts), len(self.rights))
-        graph = lazy.sp.csr_array((np.ones(len(self.edges)), tuple(self.edges.T)), shape=size)
-        partner = lazy.sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
-        if size[0] == size[1] and (partner >= 0).all():
-            return
-        alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
-        words = f"No matching is perfect: {alone or 'some right nodes'} remain without a partner."
-        raise errors.EmptySet(words, setting="perfect")
 
 
 # The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
@@ -334,14 +317,6 @@ _FEW_NODES = 12
 _DUST = 1e-15
 
 
-class TreeBlock(NamedTuple):
-    """A block with a choice: its edges, and their ends as numbers 0 .. nodes - 1."""
-
-    edges: Int32s
-    ends: Int32s
-    nodes: int
-
-
 @final
 @dataclass(init=False, frozen=True, eq=False, repr=False)
 class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
@@ -376,8 +351,8 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         graphs.require_edges(tails, "A spanning tree")
-        object.__setattr__(self, "edges", frozen(np.stack([tails, heads], axis=1)))
-        object.__setattr__(self, "nodes", nodes or names)
+        ends = frozen(np.stack([tails, heads], axis=1))
+        self.__dict__.update(edges=ends, nodes=nodes or names)
         _require_names(self.nodes, len(names), "nodes")
         parts = self._blocks.part_of_node
         if parts.max() > 0:
@@ -422,7 +397,8 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         c, several = to_numpy(self.center), list(self._blocks_with_choice())
         radius = self._farthest(self._tree(c))
         differ = sum(min(nodes - 1, len(edges) - nodes + 1) for edges, _, nodes in several)
-        inside = min((_block_inner_radius(one, c[one.edges]) for one in several), default=0.0)
+        radii = (_block_inner_radius(ends, nodes, c[edges]) for edges, ends, nodes in several)
+        inside = min(radii, default=0.0)
         return base.Sizes(
             self.dimension, radius, min(2.0 * radius, math.sqrt(2.0 * differ)), inside
         )
@@ -515,7 +491,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         return base.LinearDescription(lower, upper, A_eq, np.array(b), A_ub, zero, lift)
 
     @classmethod
-    def examples(cls) -> Sequence[SpanningTrees]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([("a", "b")]),
             cls([(0, 0), (0, 0)]),
@@ -548,12 +524,13 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     def _loops(self) -> Int32s:
         return np.flatnonzero(self.edges[:, 0] == self.edges[:, 1]).astype(np.int32)
 
-    def _blocks_with_choice(self) -> Iterator[TreeBlock]:
+    def _blocks_with_choice(self) -> Iterator[tuple[Int32s, Int32s, int]]:
+        """Of each block with a choice the edges, their ends from 0 on, and the number of nodes."""
         by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
         for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
             if len(edges) > 1:
                 nodes, ends = np.unique(self.edges[edges], return_inverse=True)
-                yield TreeBlock(edges, ends.reshape(-1, 2).astype(np.int32), len(nodes))
+                yield edges, ends.reshape(-1, 2).astype(np.int32), len(nodes)
 
 
 def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
@@ -568,17 +545,17 @@ def _handed_beyond(inverse: NDArray, a: Int32s, b: Int32s) -> float:
     return worst
 
 
-def _block_inner_radius(block: TreeBlock, c: NDArray) -> float:
+def _block_inner_radius(ends: Int32s, nodes: int, c: NDArray) -> float:
     """The radius of a ball around c within a block's polytope: exact for few nodes, else a lower
     bound.
     """
-    m = len(block.edges)
+    m = len(ends)
     above_zero = float(c.min()) / math.sqrt(1.0 - 1.0 / m)
-    if block.nodes > _FEW_NODES:
-        degree = int(np.bincount(block.ends.reshape(-1)).max())
-        return min(above_zero, 2.0 / math.sqrt(m) / (1.0 + degree * (block.nodes - 1)))
-    S = np.arange(1, 2**block.nodes - 1)
-    a, b = block.ends.T
+    if nodes > _FEW_NODES:
+        degree = int(np.bincount(ends.reshape(-1)).max())
+        return min(above_zero, 2.0 / math.sqrt(m) / (1.0 + degree * (nodes - 1)))
+    S = np.arange(1, 2**nodes - 1)
+    a, b = ends.T
     inside = ((S[:, None] >> a) & (S[:, None] >> b) & 1).astype(np.float64)
     some = inside.any(axis=1)
     size, count = np.bitwise_count(S[some]), inside[some].sum(axis=1)

@@ -1,18 +1,16 @@
 """Orders and assignments: the permutahedron, doubly stochastic matrices, transportation."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, final
+from typing import Annotated, Self, final
 
 import numpy as np
 
 from tidewolf.core import arrays, lazy, oracle, settings, vertices
-from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.errors import EmptySet, InvalidInput, require
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
@@ -128,7 +126,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
         return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
 
     @classmethod
-    def examples(cls) -> Sequence[Permutahedron]:
+    def examples(cls) -> Sequence[Self]:
         few = cls([2.0]), cls([0.5, 0.5, 0.5]), cls([1.0, 3.0]), cls([1.0, 2.0, 3.0, 4.0])
         return *few, cls([0.0, 0.0, 7.0, -1.0, 0.0]), cls([1.0, 1.0, 0.0, 1.0, 0.0, 1e-3])
 
@@ -244,7 +242,7 @@ class Birkhoff(base.ClosedForm, Plans):
         return oracle.Answer(vertices.Sparse(self.shape, cells, np.ones(self.n)))
 
     @classmethod
-    def examples(cls) -> Sequence[Birkhoff]:
+    def examples(cls) -> Sequence[Self]:
         return (cls(1), cls(2), cls(3), cls(5))
 
 
@@ -313,15 +311,15 @@ class Transportation(base.ClosedForm, Plans):
         for name in ("rows", "columns"):
             least = float(arrays.to_numpy(getattr(self, name)).min())
             words = f"{name} of Transportation must be at least 0, not {least:g}."
-            base.require(least >= 0.0, EmptySet, words, name)
+            require(least >= 0.0, EmptySet, words, name)
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
         eps = max(arrays.eps_of(self.rows), arrays.eps_of(self.columns))
         words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
-        base.require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
+        require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
         words = "rows of Transportation must not all be 0."
-        base.require(max(a, b) > 0.0, InvalidInput, words, "rows")
+        require(max(a, b) > 0.0, InvalidInput, words, "rows")
 
     @property
     def shape(self) -> Shape:
@@ -364,7 +362,7 @@ class Transportation(base.ClosedForm, Plans):
         return oracle.Answer(vertices.Sparse(self.shape, self._cells[used], x[used]), gap, basis)
 
     @classmethod
-    def examples(cls) -> Sequence[Transportation]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([1.0], [1.0]),
             cls([2.0, 3.0], [5.0]),

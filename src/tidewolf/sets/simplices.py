@@ -1,19 +1,16 @@
 """Simplices: shares of a total, capped, in groups, or weighted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, Self, final
 
 import numpy as np
 
-from tidewolf.core import arguments, settings, vertices
+from tidewolf.core import settings, vertices
 from tidewolf.core.arrays import (
     MOST_ENTRIES,
-    as_count,
     eps_of,
     frozen,
     inner,
@@ -25,7 +22,7 @@ from tidewolf.core.arrays import (
     to_numpy,
     total,
 )
-from tidewolf.core.errors import EmptySet, InvalidInput
+from tidewolf.core.errors import EmptySet, InvalidInput, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -83,10 +80,9 @@ def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
 # whose total is `rest` = (1 - n least) total.
 
 
-def _require_least(K: Simplex | SimplexProduct, n: int) -> None:
-    if K.least * n >= 1.0:
-        words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
-        raise InvalidInput(words, setting="least")
+def _require_least(K: "Simplex | SimplexProduct", n: int) -> None:
+    words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
+    require(K.least * n < 1.0, InvalidInput, words, "least")
 
 
 @final
@@ -212,7 +208,7 @@ class Simplex(_SumSet):
         return _weighted_sum(np.ones(self.n), self.total, upper, self.at_most, self._floor)
 
     @classmethod
-    def examples(cls) -> Sequence[Simplex]:
+    def examples(cls) -> Sequence[Self]:
         several = (cls(1), cls(2), cls(5), cls(4, total=3.0), cls(4, total=2.0, least=0.1))
         bounded = (cls(1, at_most=True), cls(3, total=0.5, at_most=True))
         return (*several, *bounded, cls(3, at_most=True, least=0.05))
@@ -265,7 +261,7 @@ class CappedSimplex(_SumSet):
         super().__post_init__()
         least = f"{self.total / self.n:g}, or no entries sum to the total"
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
-        base.require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
+        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
 
     @cached_property
     def center(self) -> Array:
@@ -331,7 +327,7 @@ class CappedSimplex(_SumSet):
         return _weighted_sum(np.ones(self.n), self.total, np.full(self.n, self._top), at_most=False)
 
     @classmethod
-    def examples(cls) -> Sequence[CappedSimplex]:
+    def examples(cls) -> Sequence[Self]:
         few = (cls(1, 2.0), cls(2, 0.5), cls(2, 0.75), cls(3, 5.0), cls(5, 1.0, 2.0))
         return (*few, cls(6, 0.4), cls(49, 1 / 49), cls(4, 0.3, 1.15))
 
@@ -362,22 +358,18 @@ class CappedSimplex(_SumSet):
 # with a choice. All passes are over the vector as it lies, in double precision.
 
 
-class GroupSizes(settings.Check):
+class GroupSizes(settings.ListOf):
     words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
+    item: ClassVar[settings.Check] = settings.Count(most=MOST_ENTRIES)
+    such: ClassVar[str] = "[3, 3, 2]"
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
-        given = arguments.as_items(value, what, "[3, 3, 2]")
-        sizes = tuple(as_count(size, f"Each of {what}", most=MOST_ENTRIES) for size in given)
-        base.require(
-            sizes, EmptySet, f"{what} must be at least one: of no groups there are no points."
-        )
+        sizes: tuple[int, ...] = super().__call__(value, what)
+        words = f"{what} must be at least one: of no groups there are no points."
+        require(sizes, EmptySet, words)
         words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
-        base.require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
+        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
-
-    def read(self, value: Any) -> tuple[int, ...] | None:
-        whole = isinstance(value, list) and value and all(type(size) is int for size in value)
-        return tuple(value) if whole else None
 
 
 @final
@@ -418,7 +410,7 @@ class SimplexProduct(
         _require_least(self, max(self.sizes))
         n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
         words = f"labels of SimplexProduct must be {n} different names, not {names}."
-        base.require(not given or names == given == n, InvalidInput, words, "labels")
+        require(not given or names == given == n, InvalidInput, words, "labels")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -506,7 +498,7 @@ class SimplexProduct(
         return base.LinearDescription(lower, upper, A_eq=rows, b_eq=np.ones(len(self.sizes)))
 
     @classmethod
-    def examples(cls) -> Sequence[SimplexProduct]:
+    def examples(cls) -> Sequence[Self]:
         return cls([3, 3, 3]), cls([2, 1, 4]), cls([1, 1]), cls([2, 1, 4], least=0.05)
 
     @cached_property
@@ -543,9 +535,6 @@ def _doubles(x: Array) -> Floats:
 #
 # with 2 min(total, <w, u> - total) for an exact total, where t_i <= 2 u_i - x_i - y_i too. The
 # radius is exact where the pass fills nothing in part, and both are for simplices and boxes.
-
-# Up to how many entries sorting is faster than halving.
-_FEW = 256
 
 
 @final
@@ -587,16 +576,16 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         for name, array in (("weights", self.weights), ("upper", upper)):
             least = float(to_numpy(array).min())
             words = f"{name} of Knapsack must be above 0, not {least:g}."
-            base.require(least > 0.0, InvalidInput, words, name)
+            require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
         words = "upper of Knapsack must not differ from weights by more than numbers do."
         moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
-        base.require(moderate, InvalidInput, words, "upper")
+        require(moderate, InvalidInput, words, "upper")
         words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
         fits = self.at_most or self.total <= most * (1 + self._rounding)
-        base.require(fits, EmptySet, words, "total")
+        require(fits, EmptySet, words, "total")
 
     @property
     def shape(self) -> Shape:
@@ -671,7 +660,7 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         return _weighted_sum(self._w, self.total, self._u, self.at_most)
 
     @classmethod
-    def examples(cls) -> Sequence[Knapsack]:
+    def examples(cls) -> Sequence[Self]:
         return (
             cls([2.0], 1.0),
             cls([1.0, 2.0, 3.0, 4.0], 5.0, [1.0, 2.0, 0.5, 9.0]),
@@ -683,17 +672,13 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         """The entries and amounts that have most value, for weights in sum at most, or exactly,
         `budget`.
         """
-        ratios, loads = -value / self._w, self._w * self._u
         worth = np.flatnonzero(value > 0) if at_most else np.arange(len(value))
-        last = _threshold(ratios[worth], loads[worth], budget)
-        ties = worth[ratios[worth] == last]
-        before = worth[ratios[worth] < last]
-        fits = np.cumsum(loads[ties]) <= budget - float(np.sum(loads[before]))
-        full = np.append(before, ties[fits])
-        rest = ties[len(full) - len(before) :][:1]
-        amounts, spare = self._u.copy(), budget - float(np.sum(loads[np.sort(full)]))
+        order = worth[np.argsort(-value[worth] / self._w[worth], kind="stable")]
+        loads, amounts = self._w * self._u, self._u.copy()
+        full = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
+        rest, spare = order[full : full + 1], budget - float(loads[np.sort(order[:full])].sum())
         amounts[rest] = np.clip(spare / self._w[rest], 0.0, self._u[rest])
-        chosen = np.sort(np.append(full, rest))
+        chosen = np.sort(order[: full + 1])
         chosen = chosen[amounts[chosen] > 0]
         return chosen, amounts[chosen]
 
@@ -724,20 +709,3 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         if not self.at_most:
             return min(1.0, self.total / self._most)
         return min(0.5, self.total / (self._most + length(self._w) * float(np.min(self._u))))
-
-
-def _threshold(keys: Floats, loads: Floats, budget: float) -> float:
-    """The key at which loads, in the order of keys, pass the budget; the last where they do not.
-
-    By halving, as quickselect does.
-    """
-    while len(keys) > _FEW:
-        half = len(keys) // 2
-        order = np.argpartition(keys, half)
-        first = order[:half]
-        spent = float(np.sum(loads[first]))
-        kept = first if spent > budget else order[half:]
-        keys, loads, budget = keys[kept], loads[kept], budget if spent > budget else budget - spent
-    order = np.argsort(keys)
-    past = int(np.searchsorted(np.cumsum(loads[order]), budget, side="right"))
-    return float(keys[order[min(past, len(keys) - 1)]]) if len(keys) else math.inf

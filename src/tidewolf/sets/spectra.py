@@ -16,10 +16,11 @@ import math
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations_with_replacement
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
@@ -37,6 +38,8 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex
 # Products before the symmetric part is made: here, where a search from a warm start needs no more
 # and making it costs about as much, and on a device.
 _FEW, _MANY = 3, 12
+# So many columns take a card hardly longer than one, and fewer steps.
+_TOGETHER = 8
 _TILE = 128
 SMALL = 512
 _EXTREME = 1e15
@@ -102,11 +105,11 @@ class Gram:
 
     def across(self, v: Array) -> Array:
         """D v / unit, or D'v / unit: from the shorter side to the longer."""
-        return (self.D @ v if self.tall else v @ self.D) / self._unit
+        return (self.D @ v if self.tall else _transposed(self.D, v)) / self._unit
 
     def __matmul__(self, v: Array) -> Array:
         u = self.across(v)
-        return (u @ self.D if self.tall else self.D @ u) / self._unit
+        return (_transposed(self.D, u) if self.tall else self.D @ u) / self._unit
 
     def single(self) -> Self:
         """The same in float32, for an array."""
@@ -153,6 +156,11 @@ class Lowered:
         return self.A.dense() - (self.V.T * self.drop) @ self.V
 
 
+def _transposed(D: Any, v: Array) -> Array:
+    """D'v, of a vector or of columns."""
+    return v @ D if v.ndim == 1 else D.T @ v
+
+
 def _is_extreme(size: float) -> bool:
     return not 1.0 / _EXTREME < size < _EXTREME
 
@@ -178,6 +186,17 @@ def _is_extreme(size: float) -> bool:
 # SciPy, or `SparsePlusLowRank`.
 
 Side: TypeAlias = Annotated[int, settings.Count(most=arrays.MOST_SIDE)]
+
+
+class Begun(NamedTuple):
+    """The number of calls so far, random numbers for this one, and what the last one left, if there
+    was one: the ends of the spectrum as it saw them, and vectors.
+    """
+
+    calls: int
+    rng: np.random.Generator
+    seen: tuple[float, float] | None
+    last: Array | None
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -227,20 +246,13 @@ class Spectral(base.ClosedForm, base.Projectable):
         """The same set, always answered for by the dense eigensolver."""
         return type(self)(**{**self.fields(), "dense": max(self.shape)})
 
-    def _begun(
-        self, n: int, drawn: int, kept: int, warm: Array | None, reference: Array
-    ) -> tuple[int, Array, Array | None]:
-        """The number of calls so far, `drawn` random vectors for this one, and the `kept` ones of
-        the last, if there was one.
-        """
-        calls = 0 if warm is None else int(warm[kept * n])
-        noise = generator(self.seed, "leading eigenvector", calls).standard_normal((drawn, n))
-        last = None if warm is None else arrays.namespace(warm).reshape(warm[: kept * n], (kept, n))
-        return (
-            calls,
-            arrays.like(noise, reference),
-            None if last is None else arrays.like(last, reference),
-        )
+    def _begun(self, n: int, kept: int, warm: Array | None) -> Begun:
+        calls, seen, last = 0, None, None
+        if warm is not None:
+            number, *ends = arrays.to_numpy(warm[kept * n :]).tolist()
+            calls, seen = int(number), (ends[0], ends[1]) if ends else None
+            last = arrays.namespace(warm).reshape(warm[: kept * n], (kept, n))
+        return Begun(calls, generator(self.seed, "leading eigenvector", calls), seen, last)
 
     def _leading(
         self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
@@ -255,19 +267,30 @@ class Spectral(base.ClosedForm, base.Projectable):
         wide = type(A.D) is np.ndarray and A.D.dtype == np.float64
         if wide and (likely or warm is None) and coarse <= tolerance:
             example, quick = np.zeros(0, np.float32), A.single()
+        calls, rng, seen, last = self._begun(A.n, 1, warm)
+        if type(reference) is np.ndarray or not likely or arrays.eps_of(reference) > tolerance**2:
+            seen = None
         s = lanczos.width(A.n, self.failure, arrays.eps_of(example)) if likely else 1
-        calls, noise, last = self._begun(A.n, s, 1, warm, reference)
-        begin = lanczos.start(noise, None if likely or last is None else last[0, :], self.failure)
-        b = arrays.like(begin.b, example)
-        found = self._sought(quick, begin._replace(b=b), tolerance, floor)
+        noise = arrays.standard_normal(rng, (_TOGETHER if seen else s, A.n), reference)
+        v = None if likely or last is None else arrays.like(last[0, :], reference)
+        begin = lanczos.start(noise, v, self.failure)
+        found = None
+        if seen:
+            with suppress(ValueError):  # other eigenvalues than last time: T_j has overflown
+                own = A.dense() if isinstance(A, SymmetricPart) else A
+                found = lanczos.probable(own, begin, tolerance, floor, seen)
+        if found is None:
+            b = arrays.like(begin.b, example)
+            found = self._sought(quick, begin._replace(b=b), tolerance, floor)
         if quick is not A and (found is None or coarse > tolerance * found.size):
             found = self._sought(A, begin, tolerance, floor)
         if found is not None and self.certified:
             found = lanczos.proved(A, found)
         found = leading_by_dense(A) if found is None else found
-        vector = arrays.like(found.vector, reference)
-        found = found._replace(vector=vector / arrays.norm(vector))
-        return found, warm_start(found.vector, calls)
+        found = found._replace(vector=arrays.unit(arrays.like(found.vector, reference)))
+        on_device = type(reference) is not np.ndarray and found.least < found.value
+        ends = (found.least, found.value) if on_device else ()
+        return found, warm_start(found.vector, calls, ends)
 
     def _sought(
         self, A: Any, begin: lanczos.Start, tolerance: float, floor: float
@@ -348,11 +371,9 @@ class TraceBound(SymmetricSpectral):
         return make(1, 3.0), make(2), *iterative
 
 
-def warm_start(vectors: Array, calls: int) -> Array:
-    xp = arrays.namespace(vectors)
-    return arrays.frozen(
-        xp.concat([xp.reshape(vectors, (-1,)), arrays.like(np.array([calls + 1.0]), vectors)])
-    )
+def warm_start(vectors: Array, calls: int, ends: Sequence[float] = ()) -> Array:
+    numbers = arrays.like(np.array([calls + 1.0, *ends]), vectors)
+    return arrays.frozen(arrays.end_to_end([vectors, numbers]))
 
 
 def leading_by_dense(A: Any) -> lanczos.Found:
@@ -635,7 +656,9 @@ class Fantope(SymmetricSpectral):
         if self.n <= self.dense:
             return oracle.Answer(LowRank(_exact(A, self.k)))
         drawn = self.k + lanczos.width(self.n, self.failure, arrays.eps_of(reference))
-        calls, noise, last = self._begun(self.n, drawn, self.k, warm, reference)
+        calls, rng, _, last = self._begun(self.n, self.k, warm)
+        noise = arrays.standard_normal(rng, (drawn, self.n), reference)
+        last = None if last is None else arrays.like(last, reference)
         V, gap = self._iterated(A, noise, last)
         return oracle.Answer(LowRank(V), size * gap, warm_start(V, calls))
 

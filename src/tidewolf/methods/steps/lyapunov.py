@@ -130,11 +130,6 @@ class EachLimit(NamedTuple):
     least_ratios: Floats  # rho_i; infinite while no weight was made
     paid: Floats  # sum_t w_ti g_ti^+(x_t), in the dual state's units
 
-    def require_sound(self) -> None:
-        alike = len({array.shape for array in self}) == self.paid.ndim == 1
-        if not alike or not all((array >= 0.0).all() for array in self):
-            raise ValueError("what its dual state has of each limit is below 0, or not of as many")
-
 
 class Aim(NamedTuple):
     """How far the violation is above its target."""
