@@ -208,8 +208,8 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(two_workers, tmp_path)
     cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
     killed = []
 
-    def kill(stage):
-        if stage.done == 2 and not killed:
+    def kill(done, *_):
+        if done == 2 and not killed:
             killed.append(cluster.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
