@@ -309,6 +309,11 @@ def test_every_command_shows_examples(command, capsys):
     assert f"Examples:\n    tidewolf {command}" in capsys.readouterr().out
 
 
+def test_sweep_says_that_dask_unpickles(capsys):
+    assert cli.main(["sweep", "--help"]) == 0
+    assert "trust it, for its protocol unpickles" in " ".join(capsys.readouterr().out.split())
+
+
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
