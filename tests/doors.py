@@ -235,7 +235,7 @@ def _hooks(kind):
         for name in dir(kind)
         if inspect.isfunction(inspect.getattr_static(kind, name))
         and not hasattr(base.Learner, name)
-        and name not in base.CHECKS
+        and name not in base.CHECKED
     ]
 
 

@@ -56,21 +56,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    eps_of,
-    flat,
-    inner,
-    is_array,
-    is_torch,
-    less_rows,
-    like,
-    namespace,
-    norm,
-    read,
-    to_numpy,
-    with_diagonal,
-    zeros,
-)
+from tidewolf.core import arrays
 from tidewolf.core.types import Array, Floats
 
 # Rows of Q at first.
@@ -113,7 +99,9 @@ def start(noise: Array, v: Array | None, failure: float) -> Start:
     n, sigma = noise.shape[-1], 1.0 if v is None else SIGMA
     b = (sigma / math.sqrt(n)) * noise
     b = b if v is None else v + b
-    return Start(b, sigma**2 * _least(math.prod(noise.shape) // n, failure) / (n * inner(b, b)))
+    return Start(
+        b, sigma**2 * _least(math.prod(noise.shape) // n, failure) / (n * arrays.inner(b, b))
+    )
 
 
 def _least(s: int, failure: float) -> float:
@@ -136,8 +124,8 @@ def probable(A: Any, begin: Start, tolerance: float, floor: float = 0.0) -> Foun
     A is an array or an operator (operators.py), |A|_2 between 1 and n or not much below.
     Eigenvalues below `floor` are as good as that.
     """
-    space, steps = Krylov(A, begin.b, floor, loose=eps_of(begin.b) > _LOOSE), _STEPS
-    whole = (math.sqrt(begin.mass) - _HIDDEN * eps_of(begin.b)) ** 2
+    space, steps = Krylov(A, begin.b, floor, loose=arrays.eps_of(begin.b) > _LOOSE), _STEPS
+    whole = (math.sqrt(begin.mass) - _HIDDEN * arrays.eps_of(begin.b)) ** 2
     while True:
         theta, gap = space.grown(tolerance, steps)
         mass, done = whole, space.logarithm(theta + gap, whole)
@@ -175,7 +163,7 @@ def converged(
 
 def proved(A: Any, found: Found) -> Found | None:
     """The same with a proof, a Cholesky factor of (theta + gap) I - A; None if there is none."""
-    slack = above(found.value + found.gap, A if is_array(A) else A.dense())
+    slack = above(found.value + found.gap, A if arrays.is_array(A) else A.dense())
     return None if slack is None else found._replace(gap=found.gap + slack)
 
 
@@ -185,16 +173,16 @@ def above(z: float, A: Array) -> float | None:
     If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
     some |E| <= (n + 2) eps tr(B). It is made in float64 where A lives, if its library can say so.
     """
-    xp, n = namespace(A), int(A.shape[0])
+    xp, n = arrays.namespace(A), int(A.shape[0])
     slack = 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(xp.linalg.trace(A)))
-    if is_torch(A):
+    if arrays.is_torch(A):
         from torch.linalg import cholesky_ex
 
-        failed = cholesky_ex(with_diagonal(-1.0 * xp.astype(A, xp.float64), z)).info
+        failed = cholesky_ex(arrays.with_diagonal(-1.0 * xp.astype(A, xp.float64), z)).info
     else:
         from scipy.linalg.lapack import dpotrf
 
-        B = np.negative(to_numpy(A), dtype=np.float64)
+        B = np.negative(arrays.to_numpy(A), dtype=np.float64)
         np.einsum("ii->i", B)[:] += z
         failed = dpotrf(B.T, clean=0, overwrite_a=1)[1]
     return None if int(failed) else slack
@@ -210,11 +198,11 @@ class Krylov:
         self.A, self.n, self.floor = A, int(b.shape[-1]), floor
         self.shape = math.prod(b.shape) // self.n, self.n
         self.loose = loose and type(b) is np.ndarray
-        self.rounding = rounding(self.n, eps_of(b))
+        self.rounding = rounding(self.n, arrays.eps_of(b))
         self.alpha: list[float] = []
         self.beta: list[float] = []
-        self.Q = zeros((min(self.n, _FIRST), math.prod(self.shape)), b)
-        self.following = flat(b) / norm(b)
+        self.Q = arrays.zeros((min(self.n, _FIRST), math.prod(self.shape)), b)
+        self.following = arrays.flat(b) / arrays.norm(b)
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         # of the latest products the two parts of alpha and beta^2, not read yet
@@ -232,7 +220,7 @@ class Krylov:
     def grow(self) -> None:
         k, q = self.k, self.following
         if k == self.Q.shape[0]:
-            self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
+            self.Q = arrays.namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
         self.Q[k, :] = q
         w = self._product(q)
         if self.loose:
@@ -242,14 +230,14 @@ class Krylov:
         else:
             Q = self.Q[: k + 1, :]
             h = Q @ w
-            w = less_rows(w, h, Q)
+            w = arrays.less_rows(w, h, Q)
             more = Q @ w
-            w = less_rows(w, more, Q)
+            w = arrays.less_rows(w, more, Q)
             first, again = h[k], more[k]
         if type(w) is not np.ndarray:
             square = w @ w
             self._unread += [first, again, square]
-            self.following = w / namespace(w).sqrt(square)
+            self.following = w / arrays.namespace(w).sqrt(square)
             return
         length = math.sqrt(float(w @ w))
         self.alpha.append(float(first) + float(again))
@@ -258,7 +246,7 @@ class Krylov:
 
     def _product(self, v: Array) -> Array:
         """A times each row of v: one after another where a library takes longer for all at once."""
-        xp = namespace(v)
+        xp = arrays.namespace(v)
         rows = xp.reshape(v, self.shape)
         return xp.concat([self.A @ rows[i, :] for i in range(len(rows))])
 
@@ -282,7 +270,7 @@ class Krylov:
         """T as far as it goes: behind a product that led nowhere new there is nothing."""
         if not self._unread:
             return
-        numbers, self._unread = read(self._unread), []
+        numbers, self._unread = arrays.read(self._unread), []
         for first, again, square in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
             self.alpha.append(first + again)
             self.beta.append(max(math.sqrt(square), self.rounding))
@@ -290,17 +278,22 @@ class Krylov:
                 break
 
     def vector(self) -> Array:
-        x = like(leading(self.alpha, self.beta[:-1], self.theta), self.Q) @ self.Q[: self.k, :]
-        return x / norm(x)
+        x = (
+            arrays.like(leading(self.alpha, self.beta[:-1], self.theta), self.Q)
+            @ self.Q[: self.k, :]
+        )
+        return x / arrays.norm(x)
 
     def best(self) -> tuple[Array, float]:
         """The row of the vector with the largest Rayleigh quotient, or a longer one with theta
         at least, their mean weighted by squared lengths; and its own.
         """
         x = self.vector()
-        xp = namespace(x)
+        xp = arrays.namespace(x)
         X, AX = (xp.reshape(v, self.shape) for v in (x, self._product(x)))
-        squares, products = to_numpy(xp.stack([xp.sum(X * X, axis=1), xp.sum(X * AX, axis=1)]))
+        squares, products = arrays.to_numpy(
+            xp.stack([xp.sum(X * X, axis=1), xp.sum(X * AX, axis=1)])
+        )
         i = int(np.argmax(products - (self.theta - self.rounding) * squares))
         return X[i, :] / math.sqrt(squares[i]), float(products[i] / squares[i])
 
