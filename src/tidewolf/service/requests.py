@@ -525,9 +525,7 @@ async def read_body(
             raise Refused(408, detail, connection="close") from None
         raise
     finally:
-        traffic.arriving[who] -= 1
-        if not traffic.arriving[who]:
-            del traffic.arriving[who]
+        traffic.arriving -= Counts([who])  # without those that have none
     return b"".join(pieces)
 
 
