@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -49,7 +49,6 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-T = TypeVar("T")
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -307,11 +306,11 @@ class Operation(APIRoute):
         reply.body["version"] = __version__
         return Response(dumps(reply.body), reply.status, media_type="application/json")
 
-    async def _in_a_thread(self, call: Call, work: Callable[[], T]) -> T:
+    async def _in_a_thread(self, call: Call, work: Callable[[], Any]) -> Any:
         pool = call.service.quick if self._is_quick else call.service.slow
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
-    async def _written(self, call: Call, work: Callable[..., Reply], raw: bytes) -> Reply:
+    async def _written(self, call: Call, work: Callable[..., Reply], raw: bytes) -> Any:
         """What the endpoint replies to a body; at once if that takes less than going to a
         thread.
         """
