@@ -101,7 +101,6 @@ def in_thread(data, *, tokens="", prepare=None, **options):
         finally:
             server.should_exit = True
             thread.join(SECONDS)
-            for pool in (app.quick, app.slow):
-                pool.shutdown()
+            app.close()
             sessions.close()
             store.close()

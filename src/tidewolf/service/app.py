@@ -29,7 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar, final, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
 
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
@@ -49,7 +49,6 @@ from tidewolf.service.sessions import Reply, Sessions
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-T = TypeVar("T")
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
 ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -104,9 +103,6 @@ class App(FastAPI):
         Whether every request is a line of JSON on stderr.
     """
 
-    # how the names of threads begin that answer requests
-    POOL: ClassVar = "tidewolf-"
-
     def __init__(
         self,
         sessions: Sessions,
@@ -132,9 +128,14 @@ class App(FastAPI):
         self.quotas, self.traffic = quotas or Quotas(), traffic or Traffic()
         self.longest_body, self.body_seconds = longest_body, body_seconds
         self._loopback_only, self._log = loopback_only, log
-        self.quick = ThreadPoolExecutor(THREADS, f"{self.POOL}quick")
-        self.slow = ThreadPoolExecutor(SLOW_THREADS, f"{self.POOL}slow")
+        self.quick = ThreadPoolExecutor(THREADS, "tidewolf-quick")
+        self.slow = ThreadPoolExecutor(SLOW_THREADS, "tidewolf-slow")
         self.parsing = asyncio.Semaphore(1)
+
+    def close(self) -> None:
+        """Wait for what threads do, and begin no more."""
+        for pool in (self.quick, self.slow):
+            pool.shutdown(cancel_futures=True)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
@@ -305,11 +306,11 @@ class Operation(APIRoute):
         reply.body["version"] = __version__
         return Response(dumps(reply.body), reply.status, media_type="application/json")
 
-    async def _in_a_thread(self, call: Call, work: Callable[[], T]) -> T:
+    async def _in_a_thread(self, call: Call, work: Callable[[], Any]) -> Any:
         pool = call.service.quick if self._is_quick else call.service.slow
         return await asyncio.get_running_loop().run_in_executor(pool, work)
 
-    async def _written(self, call: Call, work: Callable[..., Reply], raw: bytes) -> Reply:
+    async def _written(self, call: Call, work: Callable[..., Reply], raw: bytes) -> Any:
         """What the endpoint replies to a body; at once if that takes less than going to a
         thread.
         """

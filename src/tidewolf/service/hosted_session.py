@@ -215,10 +215,8 @@ class Candidate(NamedTuple):
 
 def static(settings: Settings, K: Any) -> Candidate:
     """What is played if nothing else can be: the fallback, or the set's center."""
-    point = (
-        arrays.to_numpy(K.center).reshape(-1) if settings.fallback is None else settings.fallback
-    )
-    return Candidate("static", np.array(point) + 0.0)
+    point = _flat(K.center) if settings.fallback is None else np.array(settings.fallback)
+    return Candidate("static", point + 0.0)
 
 
 def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:
@@ -710,6 +708,7 @@ class HostedSession:
             own[key] = _named(names, getattr(settings, key))
         oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
         sums = getattr(session.state, "budgets", BudgetSums())
+        spent = zip(sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False)
         saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
             "name": self.name,
@@ -726,12 +725,7 @@ class HostedSession:
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),
-            "budgets": {
-                name: {"net": net, "multiplier": price}
-                for name, net, price in zip(
-                    sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False
-                )
-            },
+            "budgets": {name: {"net": net, "multiplier": by} for name, net, by in spent},
         }
 
     def experts(self) -> dict[str, Any]:

@@ -24,11 +24,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from starlette.responses import HTMLResponse, Response
 
@@ -279,19 +280,18 @@ Rows = Iterable[tuple[Any, ...]]
 
 
 def exposition(sessions: Sessions, traffic: Traffic) -> Response:
-    class Collector:
-        def collect(self) -> Iterator[Metric]:
-            for name, about, labels, rows in (*_gauges(sessions), *_counters(sessions)):
-                kind = CounterMetricFamily if name in _COUNTERS else GaugeMetricFamily
-                family = kind(f"tidewolf_{name}", about, labels=labels.split())
-                for value, *called in rows:
-                    family.add_metric(called, value)
-                yield family
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(Collector())
-    text = generate_latest(traffic.registry) + generate_latest(registry)
+    own: Any = SimpleNamespace(collect=partial(_metrics, sessions))
+    text = generate_latest(traffic.registry) + generate_latest(own)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _metrics(sessions: Sessions) -> Iterator[Metric]:
+    for name, about, labels, rows in (*_gauges(sessions), *_counters(sessions)):
+        kind = CounterMetricFamily if name in _COUNTERS else GaugeMetricFamily
+        family = kind(f"tidewolf_{name}", about, labels=labels.split())
+        for value, *called in rows:
+            family.add_metric(called, value)
+        yield family
 
 
 _COUNTERS = {"decisions", "fallbacks", "observations", "refused", "breaches", "commits", "syncs"}

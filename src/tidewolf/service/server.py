@@ -16,7 +16,6 @@ import resource
 import socket
 import sys
 import threading
-import time
 import warnings
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -123,18 +122,10 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
     _prepare_process()
     warm = partial(models.warm_store, app.sessions.store)
     requests.Server(config, app.traffic, address, warm).run([listener])
-    for pool in (app.quick, app.slow):
-        pool.shutdown(wait=False, cancel_futures=True)
-    return ended(GRACE, app.POOL)
-
-
-def ended(seconds: float, name: str) -> bool:
-    """Whether all threads whose names begin so came to their end within this time."""
-    last = time.monotonic() + seconds
-    threads = [one for one in threading.enumerate() if one.name.startswith(name)]
-    for thread in threads:
-        thread.join(max(0.0, last - time.monotonic()))
-    return not any(thread.is_alive() for thread in threads)
+    last = threading.Thread(target=app.close, daemon=True)
+    last.start()
+    last.join(GRACE)
+    return not last.is_alive()
 
 
 def _connections(most: int) -> int:
