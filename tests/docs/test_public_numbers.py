@@ -146,6 +146,9 @@ def test_losses_are_compared_at_a_violation_that_both_have():
     assert bar.measured == pytest.approx(0.5)
     assert bar.note == "2 seeds, 1 at the least violation of re-solving"
     assert not bar.holds
+    assert (
+        list(results.bars([*theirs, *swept("Ensemble", default=([9.0, 9.0], [0.05, 0.1]))])) == []
+    )
 
 
 def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, capsys):

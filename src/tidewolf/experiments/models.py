@@ -84,9 +84,7 @@ class Strict(BaseModel):
     @classmethod
     def _few(cls, given: Any) -> Any:
         """Some of so many keys are unknown, and a few of them say so."""
-        if isinstance(given, dict) and len(given) > MOST_KEYS:
-            return dict(islice(given.items(), MOST_KEYS))
-        return given
+        return dict(islice(given.items(), MOST_KEYS)) if isinstance(given, dict) else given
 
     @property
     def given(self) -> dict[str, Any]:
