@@ -15,13 +15,11 @@ second time sleeps the first time, too.
 Python code that holds the interpreter's lock holds everybody up.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 from tidewolf.core.arrays import SILENCE
 from tidewolf.experts.base import (
@@ -58,7 +56,7 @@ class Absent(NamedTuple):
     # what it did in the last of these rounds
     why: str = ""
 
-    def again(self, number: int, error: str | None) -> Absent:
+    def again(self, number: int, error: str | None) -> Self:
         if number == self.last:
             return self
         if error is None:
@@ -116,7 +114,7 @@ class Advisers:
         # the last one to each
         self._calls: dict[str, Call] = {}
 
-    def copy(self) -> Advisers:
+    def copy(self) -> Self:
         return Advisers(self._deadline, self.absent)
 
     @property

@@ -402,7 +402,7 @@ def serve_command(
     takeover_after: Annotated[float, opt("SECONDS", "When others take over, if it hangs.")] = 10.0,
     max_sessions: Annotated[int, opt("N", "Sessions, at most.", min=1)] = 10_000,
     max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.", min=1)] = 4 << 20,
-    body_seconds: Annotated[float, opt("SECONDS", "How long a body may take.", min=1)] = 10.0,
+    body_seconds: Annotated[float, opt("SECONDS", "Time for a body.", min=1, max=3600)] = 10.0,
     max_waiting: Annotated[int, opt("N", "Requests under way, at most.")] = 256,
     rate: Annotated[float | None, opt("N", "Requests per second and token.")] = None,
     observation_rate: Annotated[float | None, opt("N", "Observations a second and token.")] = None,

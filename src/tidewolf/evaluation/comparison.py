@@ -23,8 +23,6 @@ of an even number of ratios is the geometric mean of the middle two, so
 saving(Q, P) = 1/saving(P, Q).
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -36,7 +34,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise, product
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
@@ -523,7 +521,7 @@ class Comparison(values.Value):
         }
 
     @classmethod
-    def load(cls, folder: str | os.PathLike[str]) -> Comparison:
+    def load(cls, folder: str | os.PathLike[str]) -> Self:
         """Read the comparison that `save` wrote.
 
         Parameters

@@ -7,14 +7,12 @@ or the bytes of the files, are (`source`): what a generator computes may differ 
 on another processor.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from array import array
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 
@@ -344,7 +342,7 @@ class Recording:
         *,
         source: str = "",
         folder: str = "",
-    ) -> Recording:
+    ) -> Self:
         """A saved recording again; errors name the file, and a warning that another machine wrote
         it the folder, so that it is shown once for all files in it. Its decisions go nowhere until
         `decisions` is set.

@@ -34,8 +34,6 @@ rounding: 1e-9 of the largest value of the constraints of the rounds around it. 
 each link ever was.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -246,6 +244,24 @@ class Movement(Tracker):
         return churn
 
 
+class Breach(NamedTuple):
+    """When a limit was broken; rounds count from 0.
+
+    Attributes
+    ----------
+    rounds : int
+        In how many.
+    worst : float
+        By how much, in its worst round.
+    """
+
+    rounds: int
+    worst: float
+    worst_round: int
+    first: int
+    last: int
+
+
 @final
 class Breaches(Tracker):
     """`when`: in how many rounds each limit was broken, the worst, the first and the last, which
@@ -282,24 +298,6 @@ class Breaches(Tracker):
 
 def is_broken(limits: Floats, size: float = 0.0) -> NDArray:
     return np.asarray(limits > _ROUNDING * max(size, float(np.abs(limits).max(initial=0.0))))
-
-
-class Breach(NamedTuple):
-    """When a limit was broken; rounds count from 0.
-
-    Attributes
-    ----------
-    rounds : int
-        In how many.
-    worst : float
-        By how much, in its worst round.
-    """
-
-    rounds: int
-    worst: float
-    worst_round: int
-    first: int
-    last: int
 
 
 @final

@@ -23,8 +23,6 @@ has none) is computed once for each list of names:
     costs = numbers[layout],    f(x) = <costs, x>,    g(x) = max_i x_i - capacities_i
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter
@@ -175,6 +173,77 @@ def make_learner(
 # --- sets over the links of a graph ---------------------------------------------------------------
 
 
+@dataclass
+class Entries:
+    """The coordinates of points of any other set, called as links are or as the columns of the
+    first table.
+    """
+
+    K: ConvexSet
+    # if entries are links
+    links: LinkColumns | None = None
+    names: tuple[str, ...] = ()
+    # the table that named them
+    first: object = None
+    # whether costs may lack names, which are NaN then
+    partly: bool = False
+    network: ClassVar[Network | None] = None
+    notes: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        if self.links is not None:
+            return self.links.labels
+        return self.names if self.K.shape == (len(self.names),) else ()
+
+    def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
+        """The loss and the limits of finite numbers, rounds first, in the order of entries."""
+        limits, shape = list[Batch](), self.K.shape
+        if "weights" in numbers:
+            weights, budgets = numbers["weights"], numbers["budgets"]
+            limits.append(linear.weighted_rows(weights.reshape(*budgets.shape, *shape), budgets))
+        if "capacities" in numbers:
+            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(-1, *shape)))
+        costs = numbers.get("costs")
+        return None if costs is None else Linear._unchecked(C=costs.reshape(-1, *shape)), limits
+
+    def spent(self, rows: Floats, sent: Floats | None = None) -> Floats:
+        return rows.reshape(-1, *self.K.shape)
+
+    def width(self, name: str) -> int:
+        return math.prod(self.K.shape)
+
+    def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
+        if self.links is not None:
+            return self.links.places(columns, source)
+        if not self.names:
+            if len(columns) != (size := self.width(name)):
+                raise InvalidInput(f"{source}: expected {size} columns, received {len(columns)}.")
+            self.names, self.first = tuple(columns), source
+        beside = "" if self.first is None else f", beside {self.first}"
+        needed = () if name == "costs" and self.partly and columns else None
+        return match_names(columns, self.names, f"{source}{beside}", "column", needed)
+
+    def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
+        absent = math.nan if name == "costs" and self.partly else 0.0
+        return np.where(places >= 0, values.take(places, axis=1), absent)
+
+    def names_any(self, columns: Sequence[str]) -> bool:
+        if self.links is not None:
+            return self.links.names_any(columns)
+        shared = not self.names or bool(set(columns) & set(self.names))
+        return shared and len(columns) == self.width("")
+
+    def points(self, table: Table, source: object) -> Floats:
+        return in_order_of(self, "", table, source).reshape(-1, *self.K.shape)
+
+    def of_used_links(self, name: str, table: Table, source: object) -> Table:
+        return table
+
+
+Coordinates: TypeAlias = NetworkFiles | Entries
+
+
 def coordinates_of(
     choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
@@ -286,77 +355,6 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
             raise InvalidInput("a node has two supplies; give their sum.", setting=setting.name)
         return supplies
     return value_of(setting, value, place)
-
-
-@dataclass
-class Entries:
-    """The coordinates of points of any other set, called as links are or as the columns of the
-    first table.
-    """
-
-    K: ConvexSet
-    # if entries are links
-    links: LinkColumns | None = None
-    names: tuple[str, ...] = ()
-    # the table that named them
-    first: object = None
-    # whether costs may lack names, which are NaN then
-    partly: bool = False
-    network: ClassVar[Network | None] = None
-    notes: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        if self.links is not None:
-            return self.links.labels
-        return self.names if self.K.shape == (len(self.names),) else ()
-
-    def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
-        """The loss and the limits of finite numbers, rounds first, in the order of entries."""
-        limits, shape = list[Batch](), self.K.shape
-        if "weights" in numbers:
-            weights, budgets = numbers["weights"], numbers["budgets"]
-            limits.append(linear.weighted_rows(weights.reshape(*budgets.shape, *shape), budgets))
-        if "capacities" in numbers:
-            limits.append(Capacity._unchecked(c=numbers["capacities"].reshape(-1, *shape)))
-        costs = numbers.get("costs")
-        return None if costs is None else Linear._unchecked(C=costs.reshape(-1, *shape)), limits
-
-    def spent(self, rows: Floats, sent: Floats | None = None) -> Floats:
-        return rows.reshape(-1, *self.K.shape)
-
-    def width(self, name: str) -> int:
-        return math.prod(self.K.shape)
-
-    def places(self, name: str, columns: Sequence[str], source: object) -> Int64s:
-        if self.links is not None:
-            return self.links.places(columns, source)
-        if not self.names:
-            if len(columns) != (size := self.width(name)):
-                raise InvalidInput(f"{source}: expected {size} columns, received {len(columns)}.")
-            self.names, self.first = tuple(columns), source
-        beside = "" if self.first is None else f", beside {self.first}"
-        needed = () if name == "costs" and self.partly and columns else None
-        return match_names(columns, self.names, f"{source}{beside}", "column", needed)
-
-    def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
-        absent = math.nan if name == "costs" and self.partly else 0.0
-        return np.where(places >= 0, values.take(places, axis=1), absent)
-
-    def names_any(self, columns: Sequence[str]) -> bool:
-        if self.links is not None:
-            return self.links.names_any(columns)
-        shared = not self.names or bool(set(columns) & set(self.names))
-        return shared and len(columns) == self.width("")
-
-    def points(self, table: Table, source: object) -> Floats:
-        return in_order_of(self, "", table, source).reshape(-1, *self.K.shape)
-
-    def of_used_links(self, name: str, table: Table, source: object) -> Table:
-        return table
-
-
-Coordinates: TypeAlias = NetworkFiles | Entries
 
 
 # --- problems -------------------------------------------------------------------------------------

@@ -19,8 +19,6 @@ Sweeps are jobs played by an engine, kept in a folder, gathered in one table:
     DIR/sweep.html          the page, which the command writes
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -32,7 +30,7 @@ from functools import partial
 from inspect import signature
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import batch, checkpoint
 from tidewolf.core.arguments import as_callback, as_items, import_extra, shown
@@ -420,7 +418,7 @@ class SweepLine(NamedTuple):
         return None if total is None or not self.rounds else total / (unit * self.rounds)
 
     @classmethod
-    def of(cls, group: Sequence[jobs.Row]) -> SweepLine:
+    def of(cls, group: Sequence[jobs.Row]) -> Self:
         first, played = group[0], [row for row in group if not row["failure"]]
         rows = [metrics.sweep_values(row) for row in played]
         values: dict[str, float | None] = {}

@@ -49,8 +49,6 @@ holds at least the rounds of the checkpoint; what a killed process wrote beyond 
 before the run resumes, and the same bytes follow.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -63,7 +61,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, Self, TypeAlias, final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -170,7 +168,7 @@ class RunFolder:
     experiment: Experiment
 
     @classmethod
-    def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> RunFolder:
+    def create(cls, path: Path, experiment: Experiment, *, force: bool = False) -> Self:
         """A folder for a resolved experiment, with nothing played yet.
 
         Parameters
@@ -208,7 +206,7 @@ class RunFolder:
             return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
+    def open(cls, path: Path) -> Self:
         """The folder of a run that was begun.
 
         Parameters

@@ -9,13 +9,11 @@ Files round their numbers, so a row may lie outside the set by `TOLERANCE` of it
 replaced by the nearest member, and a note gives the distance. A row farther outside is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -77,7 +75,7 @@ class Incumbent(Learner[State]):
         return self.said
 
     @classmethod
-    def examples(cls, K: Any, horizon: int) -> Sequence[Incumbent]:
+    def examples(cls, K: Any, horizon: int) -> Sequence[Self]:
         return (cls(K, np.repeat(arrays.to_numpy(K.center)[None], max(1, horizon), axis=0)),)
 
 

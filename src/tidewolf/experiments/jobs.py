@@ -44,8 +44,6 @@ fails with it, so those that were under way are played again one by one, and one
 process a second time is a failure; Dask gives them to other workers.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -65,7 +63,7 @@ from functools import cache, partial
 from inspect import signature
 from itertools import count, product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, final
+from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors, feedback, jit, sparse
@@ -281,7 +279,7 @@ class Prepared(NamedTuple):
     reason: str
 
     @classmethod
-    def of(cls, problem: Problem) -> Prepared:
+    def of(cls, problem: Problem) -> Self:
         try:
             best = best_in_hindsight(problem.K, problem.stream)
         except TidewolfError as error:
