@@ -79,13 +79,13 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     import uvicorn
 
     from tidewolf.service.app import App
-    from tidewolf.service.requests import Limits, Server, Tokens, Traffic, careful_protocol
+    from tidewolf.service.requests import Careful, Limits, Server, Tokens, Traffic
     from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore
 
     traffic = options.pop("traffic", None) or Traffic()
-    protocol = careful_protocol(**options.pop("connections", {}))
+    protocol = type("Careful", (Careful,), options.pop("connections", {}))
     store = SessionStore.open(data, commit_within=0.0)
     sessions = Sessions(store, limits=Limits())
     app = App(sessions, Tokens.parse(tokens) if tokens else Tokens(), traffic=traffic, **options)

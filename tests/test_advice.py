@@ -637,6 +637,16 @@ def test_settings_that_make_no_sense_are_refused(given, error):
         tw.experts.Resolve(**given)
 
 
+def test_a_caller_may_fill_the_same_arrays_every_round():
+    K, adviser = tw.sets.Simplex(3), tw.experts.Resolve(headroom=0)
+    costs, capacities = np.array([[1.0, 2.0, 3.0]]), np.array([[0.6, 0.3, 0.9]])
+    seen = FullInformation(Linear._unchecked(C=costs), Capacity._unchecked(c=capacities))
+    state = adviser.observe(K, adviser.start(K), seen, K.center)
+    costs[:], capacities[:] = costs[:, ::-1].copy(), 0.5
+    x = adviser.propose(K, state, None, 1, 0, ()).points[0]
+    np.testing.assert_allclose(x, [0.6, 0.3, 0.1], atol=1e-12)
+
+
 def test_places_of_entries_that_are_remembered_stay_whole_numbers():
     problem = tw.problems.completion(rounds=4)
     run = tw.run(tw.Ensemble(problem.K, experts=[tw.experts.Resolve(headroom=0)]), problem.stream)

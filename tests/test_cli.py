@@ -294,6 +294,11 @@ def test_every_command_shows_examples(command, capsys):
     assert f"Examples:\n    tidewolf {command}" in capsys.readouterr().out
 
 
+def test_sweep_says_that_dask_unpickles(capsys):
+    assert cli.main(["sweep", "--help"]) == 0
+    assert "trust it, for its protocol unpickles" in " ".join(capsys.readouterr().out.split())
+
+
 OFFERED = {"re": ["resume", "report", "restore"], "run rou": ["routing"]}
 OFFERED["run routing --learner Lya"] = ["LyapunovDescent", "LyapunovFrankWolfe"]
 

@@ -9,6 +9,7 @@ import pytest
 
 import tidewolf as tw
 from refused import refused_command
+from tables import SIMPLEX
 from tidewolf.cli import main
 from tidewolf.experiments.incumbent import Incumbent, play_incumbent, savings
 
@@ -18,8 +19,7 @@ COSTS = np.random.default_rng(2).uniform(1.0, 2.0, (ROUNDS, 3))
 NAMES = ["night", "day", "dusk"]
 TIMES = [f"2026-03-{day:02}" for day in range(1, ROUNDS + 1)]
 SHARES = np.random.default_rng(3).dirichlet(np.ones(3), ROUNDS)
-FILE = 'learners = ["LyapunovDescent"]\n[set]\nkind = "Simplex"\n[stream]\n'
-FILE += 'costs = "costs.csv"\ncapacities = "capacities.csv"\n'
+FILE = 'learners = ["LyapunovDescent"]\n' + SIMPLEX
 
 
 @pytest.fixture

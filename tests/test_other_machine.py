@@ -18,6 +18,7 @@ from tools.portable import environment
 
 import tidewolf as tw
 from interpreter import python
+from tables import SIMPLEX, played_by
 from test_problems import needs_records
 from tidewolf.cli import main
 from tidewolf.core import checkpoint
@@ -138,25 +139,13 @@ def test_generators_make_what_they_made(name):
     np.testing.assert_allclose(found, expected[name], rtol=1e-6, atol=1e-9)
 
 
-TABLES = """
-rounds = 30
-[set]
-kind = "Simplex"
-n = 3
-[stream]
-costs = "costs.csv"
-capacities = "capacities.csv"
-[[learners]]
-name = "LyapunovDescent"
-"""
-
-
 def test_tables_count_by_their_bytes_and_a_report_needs_none(here):
     rng = np.random.default_rng(0)
     for name, low in (("costs", 0.0), ("capacities", 0.4)):
         rows = [",".join(f"{x:.3f}" for x in row) for row in low + rng.random((30, 3))]
         Path(f"{name}.csv").write_text("\n".join(["a,b,c", *rows]) + "\n")
-    Path("tables.toml").write_text(TABLES)
+    text = "rounds = 30\n" + SIMPLEX + played_by('"LyapunovDescent"')
+    Path("tables.toml").write_text(text)
     assert main(["run", "tables.toml", "--out", "out", "--quiet"]) == 0
     text = Path("costs.csv").read_text()
     Path("costs.csv").write_text(text.replace("\n", "\n\n", 1))  # the same numbers, other bytes

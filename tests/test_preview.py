@@ -4,23 +4,10 @@ import json
 
 import pytest
 
+from tables import SIMPLEX, played_by
 from tidewolf.cli import main
 
-FILE = """
-[set]
-kind = "Simplex"
-
-[stream]
-costs = "costs.csv"
-capacities = "capacities.csv"
-
-[[learners]]
-name = "Ensemble"
-caution = 4
-
-[[learners]]
-name = "Resolve"
-"""
+FILE = SIMPLEX + played_by('"Ensemble"\ncaution = 4', '"Resolve"')
 
 
 @pytest.fixture

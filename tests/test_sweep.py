@@ -14,6 +14,7 @@ import pytest
 
 from covering import few
 from extras import Later
+from tables import SIMPLEX, played_by
 from test_cli import PROGRAM
 from tidewolf.cli import main
 from tidewolf.core import errors
@@ -208,8 +209,8 @@ def test_a_worker_killed_half_way_does_not_lose_the_sweep(two_workers, tmp_path)
     cells = cells_of([Trap("slow", "wait")], ["SinhaVaze"], horizons=[10], seeds=range(8))
     killed = []
 
-    def kill(stage):
-        if stage.done == 2 and not killed:
+    def kill(done, *_):
+        if done == 2 and not killed:
             killed.append(cluster.workers[0].pid)
             os.kill(killed[0], signal.SIGKILL)
 
@@ -382,29 +383,9 @@ def test_a_full_disk_is_said_and_costs_nothing_that_is_done(command, tmp_path, c
 
 # experiment files
 
-FILE = """
-rounds = 30
-seeds = [3, 4]
-
-[set]
-kind = "Simplex"
-
-[stream]
-costs = "costs.csv"
-capacities = "capacities.csv"
-
-[[learners]]
-name = "LyapunovDescent"
-block = 2
-
-[[learners]]
-name = "SinhaVaze"
-
-[sweep]
-horizons = [10, 20]
-caution = [1, 10]
-block = [1, 4]
-"""
+FILE = "rounds = 30\nseeds = [3, 4]\n" + SIMPLEX
+FILE += played_by('"LyapunovDescent"\nblock = 2', '"SinhaVaze"')
+FILE += "[sweep]\nhorizons = [10, 20]\ncaution = [1, 10]\nblock = [1, 4]\n"
 
 
 @pytest.fixture

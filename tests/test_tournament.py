@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tables import played_by
 from tidewolf.core.errors import Interrupted, InvalidInput, OtherSettings
 from tidewolf.evaluation.comparison import Entry, Point, Venue, undominated
 from tidewolf.experiments import Choice, Experiment, jobs, load
@@ -63,7 +64,7 @@ def test_a_file_that_names_nobody_is_played_by_the_usual_ones(file):
 
 def test_the_learners_of_a_file_are_its_own_and_so_is_what_is_marked(file):
     named = ['"Ensemble"\ncaution = 7', '"Ensemble"\nexperts = ["last"]', '"PrimalDual"']
-    file.write_text(NETWORK + "".join(f"[[learners]]\nname = {each}\n" for each in named))
+    file.write_text(NETWORK + played_by(*named))
     matches = plan([load(file)])
     labels = list(dict.fromkeys(match.entry.learner for match in matches))
     assert labels == ["Ensemble", "Ensemble (experts last)", "PrimalDual"]

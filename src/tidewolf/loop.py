@@ -26,8 +26,6 @@ Rounds that come one by one, from a feed that may never end, are streams of one 
 by the same loop one after another: only the learner's state is kept.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -246,7 +244,7 @@ def compiled_rounds(
 def _late_rounds(
     learner: base.Learner[S], stream: Stream, state: S, first: int, stale: bool
 ) -> Iterator[Played]:
-    calendar = _Calendar.of(stream, next_round(state), first)
+    numbers, arrives, due_at = _calendar(stream, next_round(state), first)
     late, listens = capabilities.late_feedback(learner), _listens(learner, stream)
     for t in range(first, len(stream)):
         told = stream.seen is None or bool(stream.seen[t])
@@ -260,16 +258,15 @@ def _late_rounds(
         with arrays.SILENCE:
             losses, limits = (_values(f, played) for f in functions_of(stream, slice(t, t + 1)))
             decisions = {one.round: one.x for one in getattr(state, "pending", ())}
-            if told and calendar.arrives[t] == t:
-                decisions[calendar.numbers[t]] = x
+            if told and arrives[t] == t:
+                decisions[numbers[t]] = x
             elif told:
                 state = late.defer(state)
-                if calendar.arrives[t] == NEVER:
-                    state = late.drop(state, (calendar.numbers[t],))
-            due = [s for s in calendar.due.get(t, ()) if calendar.numbers[s] in decisions]
+                if arrives[t] == NEVER:
+                    state = late.drop(state, (numbers[t],))
+            due = [s for s in due_at.get(t, ()) if numbers[s] in decisions]
             arrivals = [
-                _arrival(learner, stream, s, calendar.numbers[s], decisions[calendar.numbers[s]])
-                for s in due
+                _arrival(learner, stream, s, numbers[s], decisions[numbers[s]]) for s in due
             ]
             if len(decisions) == 1 and due == [t] and arrivals[0].played is None:
                 state = learner.update(state, arrivals[0].feedback)
@@ -278,25 +275,20 @@ def _late_rounds(
         yield Played(played, losses, limits, state, seen=bool(arrivals))
 
 
-class _Calendar(NamedTuple):
+def _calendar(
+    stream: Stream, upcoming: int, first: int
+) -> tuple[list[int], list[int], dict[int, list[int]]]:
     """When rounds arrive: the number of each as the learner counts them, the round at whose end it
     arrives, and those that arrive at the end of a round.
     """
-
-    numbers: list[int]
-    arrives: list[int]
-    due: dict[int, list[int]]
-
-    @classmethod
-    def of(cls, stream: Stream, upcoming: int, first: int) -> _Calendar:
-        rounds = np.arange(len(stream))
-        seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
-        numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
-        arrives = rounds if stream.arrives is None else stream.arrives
-        found, due = np.where(seen, arrives, NEVER).tolist(), defaultdict[int, list[int]](list)
-        for t, end in enumerate(found):
-            due[end].append(t)
-        return cls(numbers.tolist(), found, due)
+    rounds = np.arange(len(stream))
+    seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
+    numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
+    arrives = rounds if stream.arrives is None else stream.arrives
+    found, due = np.where(seen, arrives, NEVER).tolist(), defaultdict[int, list[int]](list)
+    for t, end in enumerate(found):
+        due[end].append(t)
+    return numbers.tolist(), found, due
 
 
 def _override(learner: base.Learner[Any], stream: Stream, t: int) -> Array | None:

@@ -34,6 +34,7 @@ def test_changelog_citation_and_package_have_one_version_and_one_date():
     supported = ".".join(tw.__version__.split(".")[:2])
     assert f"| {supported} | yes |" in (ROOT / "SECURITY.md").read_text()
     assert f"version = {{{tw.__version__}}}" in (ROOT / "README.md").read_text()
+    assert all(address.startswith("https://") for address in PROJECT["urls"].values())
 
 
 # --- make -----------------------------------------------------------------------------------------

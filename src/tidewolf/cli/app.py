@@ -288,13 +288,13 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    from tidewolf.experiments.templates import TrafficFolder
+    from tidewolf.experiments.templates import traffic_files
 
     if kind != "te":
         raise InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    _write(TrafficFolder.read(folder).files(path, relative), force)
+    _write(traffic_files(folder, path, relative), force)
     typer.echo(f"{path} is written; next: tidewolf run {path}")
 
 

@@ -398,7 +398,7 @@ def serve_command(
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 8000,
     token_file: Annotated[Path | None, opt("FILE", "Tokens that give access, one a line.")] = None,
     insecure: Annotated[bool, flag("Give every machine access, no token.", "--insecure")] = False,
-    commit_within: Annotated[float, opt("SECONDS", "How long commits wait.", min=0.0)] = 0.01,
+    commit_within: Annotated[float, opt("SECONDS", "How long commits wait.", min=0, max=60)] = 0.01,
     takeover_after: Annotated[float, opt("SECONDS", "When others take over, if it hangs.")] = 10.0,
     max_sessions: Annotated[int, opt("N", "Sessions, at most.", min=1)] = 10_000,
     max_body: Annotated[int, opt("BYTES", "Bytes of a body, at most.", min=1)] = 4 << 20,

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from tidewolf.experiments import Experiment
     from tidewolf.experiments.compare import Sweep, SweepLine
     from tidewolf.experiments.folder import Finished
-    from tidewolf.experiments.jobs import Stage
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
@@ -185,11 +184,10 @@ class JobBar:
             detail=f"{speed:,.0f} rounds/s, {calls}, {violation}",
         )
 
-    def ended(self, stage: Stage) -> None:
-        self.done = stage.done
-        failed = f", {stage.failed} failed" if stage.failed else ""
-        detail = f"{stage.done:,} of {stage.jobs:,} runs{failed}"
-        self._bar.update(self._task, total=stage.jobs, completed=stage.done, detail=detail)
+    def ended(self, done: int, failed: int, jobs: int) -> None:
+        self.done = done
+        detail = f"{done:,} of {jobs:,} runs" + f", {failed} failed" * bool(failed)
+        self._bar.update(self._task, total=jobs, completed=done, detail=detail)
 
 
 @contextmanager

@@ -599,38 +599,29 @@ def plain_hindsight(run: Run) -> dict[str, Any] | None:
 SAME = 0.0005
 
 
-class Outcome(NamedTuple):
-    name: str
-    loss: float
-    violation: float
-    did: str = "cost"
-
-
 def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
     """One sentence on runs of one stream, the first of which is ours; lower is better."""
     if not runs or not runs[0].rounds:
         return ""
     did = "filled the fullest link" if isinstance(runs[0].stream.losses, MaxUtilization) else "cost"
-    outcomes = [
-        Outcome(name, float(run.losses.mean()), float(run.violations.mean()), did)
-        for run, name in zip(runs, names, strict=True)
-    ]
-    first, others = outcomes[0], outcomes[1:]
-    if not others:
-        return _alone(runs[0], first)
-    solving = [each for each in others if each.name.startswith("Resolve")]
-    return beside(first, min(solving or others, key=lambda each: each.loss))
-
-
-def beside(first: Outcome, other: Outcome) -> str:
-    cost = f"{first.name} {first.did} {_compared(first.loss, other.loss)} {other.name}"
-    ours, theirs = first.violation, other.violation
+    losses = [float(run.losses.mean()) for run in runs]
+    broken, first = [float(run.violations.mean()) for run in runs], f"{names[0]} {did}"
+    if len(runs) == 1:
+        return _alone(runs[0], first, losses[0], broken[0])
+    others = range(1, len(runs))
+    solving = [i for i in others if names[i].startswith("Resolve")]
+    i = min(solving or others, key=lambda i: losses[i])
+    cost, ours, theirs = (
+        f"{first} {_compared(losses[0], losses[i])} {names[i]}",
+        broken[0],
+        broken[i],
+    )
     if ours == theirs == 0.0:
         return f"{cost}, and neither violated a constraint (lower is better)."
     if ours == 0.0 or theirs == 0.0:
-        none, some = (first, other) if ours == 0.0 else (other, first)
-        amount = f"{some.name} by {short_number(some.violation)} per round on average"
-        return f"{cost}; {none.name} violated no constraint, {amount} (lower is better)."
+        none, some = (names[0], names[i]) if ours == 0.0 else (names[i], names[0])
+        amount = f"{some} by {short_number(ours + theirs)} per round on average"
+        return f"{cost}; {none} violated no constraint, {amount} (lower is better)."
     more = max(ours, theirs) / min(ours, theirs)
     ratio = f"{more:.2g}" if more < 10.0 else f"{more:,.0f}"
     times = f"{ratio} times {'less' if ours < theirs else 'more'}" if more > 1.05 else "as much"
@@ -638,15 +629,15 @@ def beside(first: Outcome, other: Outcome) -> str:
     return f"{cost} and violated constraints {times} ({amounts}; lower is better)."
 
 
-def _alone(run: Run, own: Outcome) -> str:
+def _alone(run: Run, first: str, loss: float, violation: float) -> str:
     violated = "violated no constraint"
-    if own.violation > 0.0:
-        violated = f"violated constraints by {short_number(own.violation)} per round on average"
-    cost = f"{number(own.loss)} per round"
+    if violation > 0.0:
+        violated = f"violated constraints by {short_number(violation)} per round on average"
+    cost = f"{number(loss)} per round"
     if run.regret is not None:
-        best = own.loss - run.regret[1] / run.rounds
-        cost = f"{_compared(own.loss, best)} the best fixed decision in hindsight"
-    return f"{own.name} {own.did} {cost} and {violated} (lower is better)."
+        best = loss - run.regret[1] / run.rounds
+        cost = f"{_compared(loss, best)} the best fixed decision in hindsight"
+    return f"{first} {cost} and {violated} (lower is better)."
 
 
 def _compared(own: float, other: float) -> str:

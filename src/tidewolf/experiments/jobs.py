@@ -414,12 +414,6 @@ Answers: TypeAlias = Generator[tuple[int, Row]]
 Engine: TypeAlias = Callable[[Mapping[int, Task]], Answers]
 
 
-class Stage(NamedTuple):
-    done: int
-    failed: int
-    jobs: int
-
-
 def versions() -> dict[str, str]:
     machine = ("threads", "cpu", "blas")
     return {name: here for name, here in checkpoint.writer().items() if name not in machine}
@@ -434,7 +428,7 @@ def play_jobs(
     *,
     engine: Engine,
     force: bool = False,
-    progress: Callable[[Stage], None] = lambda stage: None,
+    progress: Callable[[int, int, int], None] = lambda done, failed, jobs: None,
 ) -> tuple[Row, ...]:
     """Play the jobs that have no row in the folder's journal of this name yet. Returns the rows of
     all, in their order. A folder of other jobs, or with `results` that no journal explains, is
@@ -462,8 +456,8 @@ def play_jobs(
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
             sentence = f"The {what} in {folder} was begun with {other}."
             raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
-        stage = Stage(len(jobs) - len(left), 0, len(jobs))
-        progress(stage)
+        done, bad = len(jobs) - len(left), 0
+        progress(done, bad, len(jobs))
         recordings.mkdir(exist_ok=True)
         try:
             with closing(engine(left) if left else (_ for _ in ())) as answers:
@@ -471,10 +465,10 @@ def play_jobs(
                     _append(journal, {"cell": number, "row": row})
                     left[number][1].unlink(missing_ok=True)
                     rows[number] = row
-                    stage = Stage(stage.done + 1, stage.failed + bool(row["failure"]), len(jobs))
-                    progress(stage)
+                    done, bad = done + 1, bad + bool(row["failure"])
+                    progress(done, bad, len(jobs))
         except KeyboardInterrupt:
-            ended = f"{stage.done} of {len(jobs)} runs are done"
+            ended = f"{done} of {len(jobs)} runs are done"
             raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
         finally:
             with suppress(OSError):  # it holds recordings to resume from

@@ -84,9 +84,7 @@ class Strict(BaseModel):
     @classmethod
     def _few(cls, given: Any) -> Any:
         """Some of so many keys are unknown, and a few of them say so."""
-        if isinstance(given, dict) and len(given) > MOST_KEYS:
-            return dict(islice(given.items(), MOST_KEYS))
-        return given
+        return dict(islice(given.items(), MOST_KEYS)) if isinstance(given, dict) else given
 
     @property
     def given(self) -> dict[str, Any]:
@@ -237,16 +235,11 @@ def _named(known_by: Callable[[str], Keys], table: dict[str, Any], key: str, at:
 # --- graphs of requests ---------------------------------------------------------------------------
 
 
-class _Commodity(Strict):
-    source: Any
-    target: Any
-    demand: Any = None
-
-
-class _Tunnel(Strict):
-    pair: str = ""
-    path: str | list[Node]
-    name: str = ""
+# Rows of lists that may be given by key, in the order of their items.
+_ROWS: dict[str, dict[str, Any]] = {
+    "commodities": {"source": (Any, ...), "target": (Any, ...), "demand": (Any, None)},
+    "tunnels": {"pair": (str, ""), "path": (str | list[Node], ...), "name": (str, "")},
+}
 
 
 def _inline_network(table: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,15 +312,12 @@ def _with_commodities(table: dict[str, Any]) -> dict[str, Any]:
     """With commodities as [source, target, demand] and tunnels as [pair, path, name]; what is no
     list is left to be refused.
     """
-    models: tuple[tuple[str, type[Strict]], ...] = (
-        ("commodities", _Commodity),
-        ("tunnels", _Tunnel),
-    )
-    for key, model in models:
+    for key, fields in _ROWS.items():
         given = table.get(key)
         if isinstance(given, str):
             raise refused(f"{NO_FILES}.", key)
         if isinstance(given, list):
+            model = pydantic.create_model(key, __base__=Strict, **fields)
             table[key] = [
                 [*_row(model, row, key, i).values()] if isinstance(row, Mapping) else row
                 for i, row in enumerate(given)

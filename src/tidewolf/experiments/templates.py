@@ -29,12 +29,10 @@ Rounds are the lines of `train`, then of `test`, files in the order of their num
 numbered from 0. Pickles are refused: reading one runs what it says.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -330,87 +328,72 @@ def _text(names: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 _K = 3
 
 
-class TrafficFolder(NamedTuple):
-    # source, target, capacity
-    links: list[tuple[int, int, float]]
-    # of shape (rounds, nodes, nodes)
-    demands: Floats
-    # of each round; None if some file has none
-    optima: Floats | None
-    # the paths of each pair, as nodes; None if there is no file
-    tunnels: dict[tuple[int, int], list[list[int]]] | None
+def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path, bytes]:
+    """The experiment file and its tables for such a folder, by their paths; `relative` divides the
+    demands of a round by its optimum, so that a loss of 1 is optimal.
 
-    @classmethod
-    def read(cls, folder: Path) -> TrafficFolder:
-        """Read a folder; an error names the file.
+    Raises
+    ------
+    InvalidInput
+        If a file is absent, a pickle, or not in this format: the sentence names it.
+    """
+    demands, optima = _rounds(folder)
+    tunnels, data = _tunnels(folder / "tunnels.txt"), data_folder(path)
+    used = np.argwhere(demands.max(axis=0) > 0.0).tolist()
+    pairs = [(int(i), int(j)) for i, j in used if i != j]
+    choice: dict[str, Any] = {"paths": "k-shortest", "k": _K}
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {}
+    if tunnels is not None:
+        for pair in (pair for pair in pairs if pair not in tunnels):
+            raise InvalidInput(f"tunnels.txt has no path from {pair[0]} to {pair[1]}: add one.")
+        pairs, choice = list(tunnels), {"tunnels": f"{data.name}/tunnels.csv"}
+        every = ((pair, way) for pair, ways in tunnels.items() for way in ways)
+        rows = [(f"{i} > {j}", " > ".join(map(str, way))) for (i, j), way in every]
+        tables["tunnels"] = (("pair", "path"), rows)
+    if relative and optima is None:
+        raise InvalidInput("Relative demands need a .opt file for each .hist file.")
+    if optima is not None:
+        demands = demands / optima[:, None, None] if relative else demands
+        tables["optima"] = (("optimum",), [(each,) for each in optima.tolist()])
+    sent = demands[:, [i for i, _ in pairs], [j for _, j in pairs]]
+    tables["links"] = ("tail", "head", "capacity"), _links_in(folder)
+    tables["commodities"] = ("source", "target"), pairs
+    tables["demands"] = [f"{i} > {j}" for i, j in pairs], sent.tolist()
+    named = {name: f"{data.name}/{name}.csv" for name in ("links", "commodities", "demands")}
+    stream = {"objective": "max-utilization", "demands": named["demands"]}
+    of_set = {"graph": named["links"], "commodities": named["commodities"], **choice}
+    text = to_toml({"format": FILE_FORMAT, "set": of_set, "stream": stream})
+    written = {data / f"{name}.csv": _text(*table).encode() for name, table in tables.items()}
+    return {path: text.encode(), **written}
 
-        Raises
-        ------
-        InvalidInput
-            If a file is absent, a pickle, or not in this format.
-        """
-        parts = [path for name in ("train", "test") for path in _numbered(folder / name)]
-        if not parts:
-            words = f"there is no train/1.hist or test/1.hist in {folder}"
-            raise InvalidInput(f"Expected a folder of a network of FIGRET or DOTE; {words}.")
-        tables = [_numbers(path) for path in parts]
-        cells = tables[0].shape[1]
-        nodes = round(cells**0.5)
-        for path, table in zip(parts, tables, strict=True):
-            if table.shape[1] != nodes * nodes or table.shape[1] != cells:
-                words = f"expected {nodes} x {nodes} demands a line, received {table.shape[1]}"
-                raise InvalidInput(f"{path}: {words}.")
-            if not (table >= 0.0).all():
-                raise InvalidInput(f"{path}: demands must be finite numbers of at least 0.")
-        best = [path.with_suffix(".opt") for path in parts]
-        optima = None
-        if all(path.is_file() for path in best):
-            optima = np.concatenate([_numbers(path).reshape(-1) for path in best])
-            if len(optima) != sum(map(len, tables)) or not (optima > 0.0).all():
-                words = "expected a number above 0 for each line of the .hist files"
-                raise InvalidInput(f"{best[0].parent}: {words} in the .opt files.")
-        demands = np.concatenate(tables).reshape(-1, nodes, nodes)
-        return cls(_links_in(folder), demands, optima, _tunnels(folder / "tunnels.txt"))
 
-    def files(self, path: Path, relative: bool = False) -> dict[Path, bytes]:
-        """The experiment file and its tables, by their paths; `relative` divides the demands of a
-        round by its optimum, so that a loss of 1 is optimal.
-        """
-        demands, optima = self.demands, self.optima
-        if relative:
-            if optima is None:
-                raise InvalidInput("Relative demands need a .opt file for each .hist file.")
-            demands = demands / optima[:, None, None]
-        used = np.argwhere(self.demands.max(axis=0) > 0.0).tolist()
-        pairs = [(int(i), int(j)) for i, j in used if i != j]
-        if self.tunnels is not None:
-            for pair in (pair for pair in pairs if pair not in self.tunnels):
-                raise InvalidInput(f"tunnels.txt has no path from {pair[0]} to {pair[1]}: add one.")
-            pairs = list(self.tunnels)
-        data = data_folder(path)
-        sent = demands[:, [i for i, _ in pairs], [j for _, j in pairs]]
-        tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
-            "links": (("tail", "head", "capacity"), self.links),
-            "commodities": (("source", "target"), pairs),
-            "demands": ([f"{i} > {j}" for i, j in pairs], sent.tolist()),
-        }
-        choice: dict[str, Any] = {"paths": "k-shortest", "k": _K}
-        if self.tunnels is not None:
-            rows = [
-                (f"{i} > {j}", " > ".join(map(str, path)))
-                for (i, j), paths in self.tunnels.items()
-                for path in paths
-            ]
-            tables["tunnels"] = (("pair", "path"), rows)
-            choice = {"tunnels": f"{data.name}/tunnels.csv"}
-        if optima is not None:
-            tables["optima"] = (("optimum",), [(each,) for each in optima.tolist()])
-        named = {name: f"{data.name}/{name}.csv" for name in ("links", "commodities", "demands")}
-        stream = {"objective": "max-utilization", "demands": named["demands"]}
-        of_set = {"graph": named["links"], "commodities": named["commodities"], **choice}
-        text = to_toml({"format": FILE_FORMAT, "set": of_set, "stream": stream})
-        written = {data / f"{name}.csv": _text(*table).encode() for name, table in tables.items()}
-        return {path: text.encode(), **written}
+def _rounds(folder: Path) -> tuple[Floats, Floats | None]:
+    """Demands, (rounds, nodes, nodes), and the optimum of each round; None if a file has none."""
+    files = ((folder / name).glob("*.hist") for name in ("train", "test"))
+    parts = [
+        path
+        for found in files
+        for path in sorted(found, key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)))
+    ]
+    if not parts:
+        words = f"there is no train/1.hist or test/1.hist in {folder}"
+        raise InvalidInput(f"Expected a folder of a network of FIGRET or DOTE; {words}.")
+    tables = [_numbers(path) for path in parts]
+    cells = tables[0].shape[1]
+    nodes = round(cells**0.5)
+    for path, table in zip(parts, tables, strict=True):
+        if table.shape[1] != nodes * nodes or table.shape[1] != cells:
+            words = f"expected {nodes} x {nodes} demands a line, received {table.shape[1]}"
+            raise InvalidInput(f"{path}: {words}.")
+        if not (table >= 0.0).all():
+            raise InvalidInput(f"{path}: demands must be finite numbers of at least 0.")
+    best, optima = [path.with_suffix(".opt") for path in parts], None
+    if all(path.is_file() for path in best):
+        optima = np.concatenate([_numbers(path).reshape(-1) for path in best])
+        if len(optima) != sum(map(len, tables)) or not (optima > 0.0).all():
+            words = "expected a number above 0 for each line of the .hist files"
+            raise InvalidInput(f"{best[0].parent}: {words} in the .opt files.")
+    return np.concatenate(tables).reshape(-1, nodes, nodes), optima
 
 
 def _plain(path: Path) -> str:
@@ -424,11 +407,6 @@ def _plain(path: Path) -> str:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is no text: expected the format of FIGRET or DOTE.") from None
-
-
-def _numbered(folder: Path) -> list[Path]:
-    found = folder.glob("*.hist")
-    return sorted(found, key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)))
 
 
 def _numbers(path: Path) -> Floats:

@@ -717,13 +717,9 @@ class Network(OnLinks):
         [('SEA > NYC', 3.0), ('SEA > DEN > NYC', 1.0)]
         """
         sent = self._once(demands)
-        x, parallel = to_numpy(as_point(x, self.K.shape, "The decision")), Counter(self.links)
-
-        def by(links: Sequence[int]) -> tuple[str, ...]:
-            return tuple(self.link_names[i] for i in links if parallel[self.links[i]] > 1)
-
+        x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(of.name, nodes, share, share * float(volume), by(links))
+            PathShare(of.name, nodes, share, share * float(volume), self.distinct_names(links))
             for of, volume, paths in zip(self.demands, sent, self._paths(x), strict=True)
             for share, links, nodes in paths
         ]
@@ -745,6 +741,14 @@ class Network(OnLinks):
             [path._replace(arcs=tuple(links[list(path.arcs)])) for path in flow.paths(own)]
             for flow, own in zip(flows, parts, strict=True)
         ]
+
+    def distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
+        """The names of those of some links that have others beside them."""
+        return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
+
+    @cached_property
+    def _parallel(self) -> Counter[Link]:
+        return Counter(self.links)
 
     def _rows(self, given: Array, what: str, *, infinite: bool = False) -> Floats:
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""

@@ -89,16 +89,6 @@ class Measured(NamedTuple):
         return growth(repeated.tolist(), totals.ravel().tolist(), theory)
 
 
-class Means(NamedTuple):
-    """Means of Algorithm 5 over seeds, with the half widths of their confidence intervals."""
-
-    horizon: int
-    seeds: int
-    regret: tuple[float, float]
-    violation: tuple[float, float]
-    guarantee: base.Bound
-
-
 class Study(NamedTuple):
     """All that is measured; what a set does not allow is in `skipped`, with the reason.
 
@@ -111,7 +101,8 @@ class Study(NamedTuple):
     size: Size
     growths: tuple[Measured, ...]
     intervals: Worst
-    means: tuple[Means, ...]
+    # of Algorithm 5 over seeds, as rows of a table
+    means: tuple[list[str], ...]
     moves_from: int
     holds_from: int
     # with the printed constants
@@ -140,7 +131,7 @@ def study(
         warnings.simplefilter("ignore", TidewolfWarning)  # the page says what they say
         growths = _growths(K, size, progress)
         worst = _intervals(K, size, progress)
-        means = list[Means]()
+        means = list[list[str]]()
         for i, T in enumerate(size.bandit_horizons):
             progress("bandit", i, len(size.bandit_horizons))
             try:
@@ -204,7 +195,8 @@ def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
     return tuple((some[0].length, f, g) for some, f, g in worst.worst_by_length())
 
 
-def _means(K: ConvexSet, T: int, seeds: int) -> Means:
+def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
+    """Means over seeds with the half widths of their confidence intervals, beside the guarantee."""
     from scipy.special import stdtrit
 
     sizes: Any = {"loss_size": 2.0 * K.radius, "constraint_size": 4.0 * K.radius}
@@ -218,8 +210,8 @@ def _means(K: ConvexSet, T: int, seeds: int) -> Means:
     assert guarantee is not None
     half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
     mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
-    pairs = [(float(m), float(s)) for m, s in zip(mean, spread, strict=True)]
-    return Means(T, seeds, pairs[0], pairs[1], guarantee)
+    errors = [f" \u00b1 {number(half)}" for half in spread.tolist()]
+    return [f"{T:,}", f"{seeds}", *_beside(mean.tolist(), guarantee[:2], errors)]
 
 
 def _printed(K: ConvexSet, T: int) -> Run:
@@ -394,11 +386,6 @@ def tables(study: Study) -> dict[str, charts.Table]:
         most = None if regret is None or regret.regret is None else regret.regret[1]
         bounds = None if regret is None else regret.bound.regret, violation.bound.violation
         intervals.append([f"{length:,}", *_beside((most, violation.violation), bounds)])
-    bandit = []
-    for each in study.means:
-        means, errors = zip(each.regret, each.violation, strict=True)
-        beside = _beside(means, each.guarantee[:2], [f" \u00b1 {number(x)}" for x in errors])
-        bandit.append([f"{each.horizon:,}", f"{each.seeds}", *beside])
     printed = []
     for one in study.printed:
         K, moved = one.learner.K, "yes" if one.churn.any() else "no"
@@ -417,7 +404,7 @@ def tables(study: Study) -> dict[str, charts.Table]:
             ("rounds", "worst regret", "bound", "worst violation", "bound"),
             intervals,
         ),
-        "bandit": ("Algorithm 5", ("T", "seeds", *bounded), bandit),
+        "bandit": ("Algorithm 5", ("T", "seeds", *bounded), list(study.means)),
         "printed": ("Constants", ("set", "T", "eps", "moves", "oracle calls", *bounded), printed),
         "examples": ("Examples", played, examples),
     }

@@ -286,8 +286,7 @@ class Operation(APIRoute):
                 reply = await self._in_a_thread(call, work)
             else:
                 limits = service.longest_body, service.body_seconds
-                peer, _ = call.scope.get("client") or ("unknown", 0)
-                who = call.caller.who if service.tokens else peer
+                who = call.caller.who if service.tokens else str(call.client and call.client.host)
                 raw = await requests.read_body(call, traffic, who, *limits)
                 held = len(raw)
                 if more := requests.parsed_size(raw, service.longest_body):

@@ -80,7 +80,7 @@ from http import HTTPStatus
 from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast, final
+from typing import Any, Literal, NamedTuple, Self, cast, final
 
 import orjson
 import uvicorn
@@ -508,21 +508,16 @@ async def read_body(
     if (count := traffic.arriving[who]) >= traffic.most_arriving:
         traffic.refused.labels("quota").inc()
         raise TooMany(f"{count} bodies of this caller have not arrived yet: send fewer at a time.")
-    pieces, length, more = list[bytes](), 0, True
+    pieces, length = list[bytes](), 0
     traffic.arriving[who] += 1
     try:
         async with asyncio.timeout(seconds):
-            while more:
-                message = await request.receive()
-                if message["type"] == "http.disconnect":
-                    raise Refused(400, "The body ends in the middle.")
-                piece: bytes = message.get("body", b"")
+            async for piece in request.stream():
                 if length + len(piece) > longest:
                     raise Refused(413, too_long)
-                traffic.hold(len(piece))
+                traffic.hold(len(piece), length)
                 pieces.append(piece)
                 length += len(piece)
-                more = message.get("more_body", False)
     except BaseException as error:
         traffic.held -= length
         if isinstance(error, TimeoutError):
@@ -533,7 +528,7 @@ async def read_body(
         traffic.arriving[who] -= 1
         if not traffic.arriving[who]:
             del traffic.arriving[who]
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return b"".join(pieces)
 
 
 def parsed_size(raw: bytes, longest: int = LONGEST) -> int:
@@ -627,16 +622,8 @@ HAS_LEFT = "tidewolf.has_left"
 _Base: Any = AutoHTTPProtocol
 
 
-def careful_protocol(
-    *, seconds: float = HEAD_SECONDS, longest: int = LONGEST_HEAD, most: int = MOST_CONNECTIONS
-) -> type[asyncio.Protocol]:
-    return type("Careful", (Careful,), {"seconds": seconds, "longest": longest, "most": most})
-
-
 class Careful(_Base):  # type: ignore[misc]
-    seconds: ClassVar[float]
-    longest: ClassVar[int]
-    most: ClassVar[int]
+    seconds, longest, most = HEAD_SECONDS, LONGEST_HEAD, MOST_CONNECTIONS
 
     _alarm: asyncio.TimerHandle | None = None
     _stuck: asyncio.TimerHandle | None = None

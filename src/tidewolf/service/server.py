@@ -109,7 +109,7 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
 
     config = uvicorn.Config(
         app,
-        http=requests.careful_protocol(most=_connections(requests.MOST_CONNECTIONS)),
+        http=type("Careful", (requests.Careful,), {"most": _connections(requests.Careful.most)}),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -221,14 +221,6 @@ def cut_capacity(net: FlowNetwork, members: Bools) -> float:
     return float(net.upper[tails & ~heads].sum() - net.lower[~tails & heads].sum())
 
 
-def cut_sentence(net: FlowNetwork, members: Bools) -> str:
-    needed, most = float(net.supply[members].sum()), cut_capacity(net, members)
-    names = arguments.listed([repr(net.nodes[v]) for v in np.flatnonzero(members)], 6)
-    why = f"the nodes {names} supply {needed:g} in all, and the arcs out of them take"
-    fix = f"Change bounds or supplies by {needed - most:g}."
-    return f"No flow exists: {why} at most {most:g}. {fix}"
-
-
 # A flow on any graph as weighted paths: from a node that supplies along arcs that carry something
 # to a node that draws.
 #
@@ -399,7 +391,11 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         balanced = abs(net.supply.sum()) <= ROUNDING * np.abs(net.supply).sum()
         errors.require(balanced, errors.EmptySet, words, "supplies")
         if (cut := violated_cut(net)) is not None:
-            raise errors.EmptySet(cut_sentence(net, cut), setting="supplies")
+            needed, most = float(net.supply[cut].sum()), cut_capacity(net, cut)
+            names = arguments.listed([repr(net.nodes[v]) for v in np.flatnonzero(cut)], 6)
+            why = f"the nodes {names} supply {needed:g} in all, and the arcs out of them take"
+            words = f"No flow exists: {why} at most {most:g}. Change bounds or supplies by"
+            raise errors.EmptySet(f"{words} {needed - most:g}.", setting="supplies")
 
     def __repr__(self) -> str:
         net = self.network

@@ -20,31 +20,6 @@ from tidewolf.kernels.graphs import widest_path
 # Nodes by name and by number: what users call them, and what arrays count.
 
 
-def as_links(links: object, what: str = "The edges", *, both_ways: bool = True) -> list[Link]:
-    """Links as a list of pairs of names, also those of a graph of networkx or of an edge list in a
-    frame; anything else is refused. An edge without a direction is a link each way, or, unless
-    `both_ways`, one.
-    """
-    if (graph := edges_of(links, what)) is not None:
-        links = graph.links(both_ways=both_ways)
-    if isinstance(links, np.ndarray):
-        links = links.tolist()
-    if not isinstance(links, Iterable) or isinstance(links, str):
-        raise errors.WrongType(
-            f"{what} must be an iterable of pairs (tail, head), not {shown(links)}."
-        )
-    pairs: list[Link] = []
-    for i, link in enumerate(links):
-        try:
-            tail, head = tuple[Any, ...]() if isinstance(link, str) else link
-            pairs.append((tail, head))
-            hash(pairs[-1])
-        except (TypeError, ValueError):
-            words = f"Edge {i} is {shown(link)}; an edge is a pair (tail, head) of hashable names."
-            raise errors.WrongType(words) from None
-    return pairs
-
-
 def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, Int32s]:
     numbers: dict[Hashable, int] = {}
     ends = [numbers.setdefault(node, len(numbers)) for link in links for node in link]
@@ -124,13 +99,34 @@ class Commodity(NamedTuple):
 
 @dataclass(frozen=True)
 class Links(settings.Check):
+    """Links as pairs of names, also those of a graph of networkx or of an edge list in a frame; an
+    edge without a direction is a link each way or, unless `directed`, one.
+    """
+
     directed: bool = field(default=True, kw_only=True)
 
     words: ClassVar[str] = "the name of a graph's file, or a list of [tail, head] pairs"
     key: ClassVar[str] = "graph"
 
     def __call__(self, value: Any, what: str) -> tuple[Link, ...]:
-        return tuple(as_links(value, what, both_ways=self.directed))
+        if (graph := edges_of(value, what)) is not None:
+            value = graph.links(both_ways=self.directed)
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        if not isinstance(value, Iterable) or isinstance(value, str):
+            raise errors.WrongType(
+                f"{what} must be an iterable of pairs (tail, head), not {shown(value)}."
+            )
+        pairs: list[Link] = []
+        for i, link in enumerate(value):
+            try:
+                tail, head = tuple[Any, ...]() if isinstance(link, str) else link
+                pairs.append((tail, head))
+                hash(pairs[-1])
+            except (TypeError, ValueError):
+                such = "an edge is a pair (tail, head) of hashable names"
+                raise errors.WrongType(f"Edge {i} is {shown(link)}; {such}.") from None
+        return tuple(pairs)
 
     def read(self, value: Any) -> str | tuple[Link, ...] | None:
         if isinstance(value, str):

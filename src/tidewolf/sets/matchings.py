@@ -218,16 +218,25 @@ class Matching(_EdgeSet):
     def _best(self, d: NDArray) -> Int32s:
         if not self.perfect:
             d = np.minimum(d, 0.0)
-        size, order = (len(self.lefts), len(self.rights)), np.argsort(d, kind="stable")[::-1]
+        edge_at, size = self._edge_at, (len(self.lefts), len(self.rights))
         # parallel edges: the cheapest comes last and stays, the earlier of equals
-        edge_at = np.full(size, -1, dtype=np.int32)
-        edge_at[tuple(self.edges[order].T)] = order
+        if edge_at is None:
+            order = np.argsort(d, kind="stable")[::-1]
+            edge_at = np.full(size, -1, dtype=np.int32)
+            edge_at[tuple(self.edges[order].T)] = order
         costs = np.full(size, np.inf if self.perfect else 0.0)
         costs[tuple(self.edges.T)] = d[edge_at[tuple(self.edges.T)]]
         cells = lazy.scipy.optimize.linear_sum_assignment(costs)
         chosen: Int32s = edge_at[cells] if self.perfect else edge_at[cells][costs[cells] < 0.0]
         chosen.sort()
         return chosen
+
+    @cached_property
+    def _edge_at(self) -> Int32s | None:
+        """The edge of every cell, -1 if there is none; None if some cell has several."""
+        table = np.full((len(self.lefts), len(self.rights)), -1, dtype=np.int32)
+        table[tuple(self.edges.T)] = np.arange(len(self.edges))
+        return table if np.count_nonzero(table >= 0) == len(self.edges) else None
 
     @cached_property
     def _touched(self) -> NDArray:
