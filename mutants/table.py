@@ -178,8 +178,8 @@ PATCHES = {
             "tests/test_certificate.py::test_no_bound_is_exceeded_in_hostile_runs",
         ),
         "LyapunovDescent steps by the diameter, not by how far y is": Patch(
-            "reach = reaches(self._factors, z, own.y, own.distance)",
-            "reach = self._factors.diameters",
+            "reach = adagrad.reaches(factors, state.pool.x(i), y, distance)",
+            "reach = factors.diameters",
             PLAIN_STEPS,
         ),
         "a projection begins where the last one did": Patch(
@@ -611,8 +611,8 @@ PATCHES = {
     },
     "methods/compiled_rounds.py": {
         "a live round of an ensemble changes the state before it": Patch(
-            "        now, done, code = start.copy(), 0, 0",
-            "        now, done, code = start, 0, 0",
+            "        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares\n",
+            "        now, done, code, shares = start, 0, PLAYED, start.shares\n",
             f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
         ),
     },
@@ -688,7 +688,7 @@ NUMBERS = {
     "methods/steps/saddle.py": "unit_free_steps _THETA damping violation_bound",
     "methods/steps/lyapunov.py": "THETA LyapunovWeights.c LyapunovWeights.p "
     "LyapunovWeights.guaranteed",
-    "methods/steps/adagrad.py": "_price",
+    "methods/steps/adagrad.py": "price_at_most",
     "methods/paper.py": "PaperLearner.known_distance2 SaddleLearner.block_factor theorem_eps",
     "learners/primal_dual.py": "PrimalDual.theorem_values PrimalDual.guarantee",
     "learners/drift_plus_penalty.py": "DriftPlusPenalty.weights DriftPlusPenalty.guarantee "

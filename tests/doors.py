@@ -225,7 +225,7 @@ def _custom():
 def _hooks(kind):
     """What a learner writes for its base to call: no front doors."""
     own = {name for name in dir(kind) if inspect.isfunction(inspect.getattr_static(kind, name))}
-    return [*own - {*dir(base.Learner)} - {*base.CHECKS}]
+    return [*own - {*dir(base.Learner)} - {*base.CHECKED}]
 
 
 def _learners():

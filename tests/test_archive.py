@@ -307,13 +307,10 @@ FIRST, LAST = ((*VERTICES, i, "parts") for i in (0, -1))
 WEIGHTS, PIECE = (*ACTIVE, "parts", "weights"), ("limits", "parts", "pieces", "list", 0, "list")
 ROWS, Y = (*PIECE, 1, "list", 0), ("descents", "list", 0, "record", "y")
 FORGERIES = [
-    (SPARSE, field("t", -1)),
-    (SPARSE, field("calls", -3)),
     (SPARSE, field("distance", {"float": "nan"})),
     (SPARSE, field("pool", {"stored": "active set", "parts": {}})),
     (SPARSE, field("more", 1)),
     (SPARSE, lambda fields, _: home(fields, "t").pop("t")),
-    (SPARSE, at("dual", "record", put=lambda record: record | {"rounds": -1})),
     (SPARSE, at("dual", "record", put=lambda record: record | {"more": 1})),
     (BLOCK, at("open", "record", put=lambda record: record | {"rounds": 10**9})),
     (SPARSE, at(*Y, put=entry(0, np.nan))),

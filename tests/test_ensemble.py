@@ -328,7 +328,6 @@ def forgeries():
         "a point outside": part("upcoming", x=np.full(3, 9.0)),
         "NaN": lambda s: part("accounts", guard=s.accounts.guard * np.nan)(s),
         "text": lambda s: s._replace(oracle_budget="much"),
-        "less than no calls": lambda s: s._replace(calls=-1),
     }
 
 

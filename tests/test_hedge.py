@@ -123,7 +123,7 @@ def test_values_of_exp_concave_losses_have_no_gap(seed, weight):
     rng, mixer, total = np.random.default_rng(seed), Mixer.start(4), np.zeros(4)
     points = rng.dirichlet(np.ones(3), 4)
     for _ in range(40):
-        mixer = mixer.at_least(weight * log_experts(4))
+        mixer = mixer._replace(gap=max(mixer.gap, weight * log_experts(4)))
         gap, returns = mixer.gap, rng.lognormal(0.0, 0.5, 3)
         x = mixer.weights(EVERYONE) @ points
         values = weight * (math.log(returns @ x) - np.log(points @ returns))

@@ -52,9 +52,9 @@ def test_compiled_passes_over_groups_do_what_their_source_says(sizes, seed):
     parts = zip(sizes, np.split(y, K.starts[1:-1]), strict=True)
     alone = [sets.Simplex(n).project(part) for n, part in parts]
     np.testing.assert_allclose(x, np.concatenate(alone), atol=1e-7 * np.abs(y).max() + 1e-15)
-    simplices.within_groups.plain(y, K.starts, x)
+    simplices.within_simplices.plain(y[None], 1, *K.geometry, x[None])
     np.testing.assert_allclose(x, K.tangent(y), atol=room)
-    outside = simplices.simplices_infeasibility.plain(y, K.starts, 0.0)
+    outside = simplices.outside_simplices.plain(y, *K.geometry)
     assert outside == pytest.approx(K.infeasibility(y))
     indices, values = np.empty(len(sizes), dtype=np.int32), np.empty(len(sizes))
     assert simplices.cheapest_of_each.plain(y, K.kernel_data, indices, values) == len(sizes)

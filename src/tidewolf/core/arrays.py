@@ -138,7 +138,8 @@ def as_count(x: object, what: str, *, least: int = 1, most: int = LARGEST_COUNT)
     """
     count = None
     with suppress(TypeError, ValueError, RuntimeError):  # floats, and arrays that are no number
-        count = None if isinstance(x, bool | np.bool_) else operator.index(x)  # type: ignore[arg-type]
+        is_flag = isinstance(x, bool | np.bool_)
+        count = None if is_flag else operator.index(x)  # type: ignore[arg-type]
     # of those too large for a float as_number speaks
     if count is None or count.bit_length() > 1023:
         number = as_number(x, what)

@@ -15,7 +15,6 @@ import os
 import platform
 import re
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -36,10 +35,12 @@ _LONGEST_LINE, _DIGEST = 64, 32
 _MANIFEST = 8 << 20
 
 
-class Stored(ABC):
+class Stored:
     """Something a state may hold beside numbers and arrays; `tag` names it in files."""
 
     tag: ClassVar[str]
+    # the arguments of the class, which are attributes, too
+    saved: ClassVar[tuple[str, ...]] = ()
     _kinds: ClassVar[dict[str, type["Stored"]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -47,16 +48,16 @@ class Stored(ABC):
         if "tag" in cls.__dict__:
             Stored._kinds[cls.tag] = cls
 
-    @abstractmethod
     def parts(self) -> dict[str, Any]:
         """What it is made of, by name."""
+        return {name: getattr(self, name) for name in self.saved}
 
     @classmethod
-    @abstractmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
         """The same thing again from its parts; a ValueError says what is wrong with them."""
+        return cls(*(parts[name] for name in cls.saved))
 
-    def require_of(self, K: Any) -> None:  # noqa: B027  most parts belong to any set
+    def require_of(self, K: Any) -> None:
         """Refuse, by a ValueError, what does not belong to points of this set."""
 
 

@@ -19,9 +19,6 @@ from tidewolf.core import checkpoint, oracle
 from tidewolf.core.arrays import eps_of, is_array, namespace, to_numpy
 from tidewolf.core.types import Array
 
-# Whole numbers that may be below 0; all others count something.
-SIGNED = frozenset({"exponent"})
-
 
 def conforming(fields: Mapping[str, Any], kind: Any, begun: Any, K: oracle.HasLMO) -> Any:
     hints, known = _hints(kind), set(kind._fields)
@@ -96,7 +93,7 @@ def _fits(value: Any, hint: Any, begun: Any, name: str) -> bool:
         return type(value) is hint
     if hint in (int, float):
         number = type(value) is int or (hint is float and type(value) is float)
-        return number and value == value and (hint is float or value >= 0 or name in SIGNED)
+        return number and value == value
     if isinstance(hint, type) and issubclass(hint, checkpoint.Stored):
         return isinstance(value, hint)
     own = to_numpy(value) if is_array(value) else np.array(None)

@@ -66,19 +66,14 @@ def require_saved_numbers(array: Any, axes: int | None = None) -> None:
         raise ValueError(f"an array of finite numbers{kind} is missing")
 
 
-class Vertex(Stored):
+class Vertex(Stored, ABC):
     """A member of a set, stored in its own size."""
 
     shape: Shape
-    # the arguments of the class, which are attributes, too
-    saved: ClassVar[tuple[str, ...]]
-
-    def parts(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.saved}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        vertex = cls(*(parts[name] for name in cls.saved))
+        vertex = super().restored(parts)
         vertex.require_sound()
         return vertex
 

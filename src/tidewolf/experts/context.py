@@ -58,6 +58,13 @@ class Context(values.Value, ABC):
         `t` is the number of rounds seen so far.
         """
 
+    def shares(self, info: round_info.RoundInfo | None, t: int) -> Floats:
+        """The weights of all cells, zeros if unknown; features that are none are refused."""
+        shares, features = np.zeros(self.cells), self.features(info, t)
+        if features is not None:
+            np.add.at(shares, *round_info.checked_features(features, self.cells, t))
+        return shares
+
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,12 +203,7 @@ class Season(Context):
         """
         if isinstance(self.period, str) or self.period * self.cells > MOST_ENTRIES:
             return None
-        table = np.zeros((self.period, self.cells))
-        for t, row in enumerate(table):
-            features = self.features(None, t)
-            assert features is not None
-            np.add.at(row, *features)
-        return arrays.frozen(table)
+        return arrays.frozen(np.array([self.shares(None, t) for t in range(self.period)]))
 
     def _between(self, place: int, share: float) -> Features:
         here, there = place % self.cells, (place + 1) % self.cells

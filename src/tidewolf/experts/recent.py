@@ -172,9 +172,16 @@ class Drops(NamedTuple):
         """With the drop from one round's limits to the next one's, at the point played in the
         latter.
         """
-        drop = _drop(before, now, x)
-        if drop is None:
+        if isinstance(before, linear.Capacity) and isinstance(now, linear.Capacity):
+            old, new = to_numpy(now.c).reshape(-1), to_numpy(before.c).reshape(-1)
+        else:
+            old, new = (
+                to_numpy(limit.values(x) if (pieces := limit.pieces(x)) is None else pieces)
+                for limit in (before, now)
+            )
+        if old.size != new.size:
             return Drops.none()
+        drop = np.subtract(new.reshape(-1), old.reshape(-1), dtype=np.float64)
         drop2 = np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)
         drop2 *= drop2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(drop) else (0.0, 0)
@@ -196,14 +203,3 @@ class Drops(NamedTuple):
         if self.counted == 0:
             return np.zeros(0)
         return np.sqrt(self.mean2 / (1.0 - (1.0 - FORGETTING) ** self.counted))
-
-
-def _drop(before: Batch, now: Batch, x: Array) -> Floats | None:
-    """How much less there is of each limit at x; None if there are others than before."""
-    if isinstance(before, linear.Capacity) and isinstance(now, linear.Capacity):
-        return np.subtract(to_numpy(before.c), to_numpy(now.c), dtype=np.float64).reshape(-1)
-    old, new = (
-        to_numpy(limit.values(x) if (pieces := limit.pieces(x)) is None else pieces).reshape(-1)
-        for limit in (before, now)
-    )
-    return np.subtract(new, old, dtype=np.float64) if old.shape == new.shape else None

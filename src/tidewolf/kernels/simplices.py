@@ -109,25 +109,12 @@ def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def within_groups(d, starts, x):  # type: ignore[no-untyped-def]
-    """d without the mean of each group. Its reference in the tests is `Simplex.tangent`, group by
-    group.
+def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
+    """How far an entry is below the floor, floats[0], or the largest error of the sum of a group;
+    starts follow the size of the longest. Its reference in the tests is `Simplex.infeasibility`,
+    group by group.
     """
-    for b in range(len(starts) - 1):
-        mean = 0.0
-        for e in range(starts[b], starts[b + 1]):
-            mean += d[e]
-        mean /= starts[b + 1] - starts[b]
-        for e in range(starts[b], starts[b + 1]):
-            x[e] = d[e] - mean
-
-
-@kernel
-def simplices_infeasibility(x, starts, floor):  # type: ignore[no-untyped-def]
-    """How far an entry is below the floor, or the largest error of the sum of a group. Its
-    reference in the tests is `Simplex.infeasibility`, group by group.
-    """
-    worst = 0.0
+    starts, floor, worst = ints[1:], floats[0], 0.0
     for b in range(len(starts) - 1):
         added = 0.0
         for e in range(starts[b], starts[b + 1]):
@@ -142,14 +129,16 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
     """The first `count` rows of d without the means of groups, whose starts follow the size of the
     longest in `ints`. Its reference in the tests is `SimplexProduct.tangent`.
     """
+    starts = ints[1:]
     for row in range(count):
-        within_groups(d[row], ints[1:], out[row])
-
-
-@kernel
-def outside_simplices(x, floats, ints):  # type: ignore[no-untyped-def]
-    """As `simplices_infeasibility`, its reference in the tests."""
-    return simplices_infeasibility(x, ints[1:], floats[0])
+        given, own = d[row], out[row]
+        for b in range(len(starts) - 1):
+            mean = 0.0
+            for e in range(starts[b], starts[b + 1]):
+                mean += given[e]
+            mean /= starts[b + 1] - starts[b]
+            for e in range(starts[b], starts[b + 1]):
+                own[e] = given[e] - mean
 
 
 @kernel

@@ -33,8 +33,9 @@ the third term is the root of the sum of squares over factors (`price_at_most`).
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial, reduce
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 import numpy as np
 
@@ -47,7 +48,7 @@ from tidewolf.core.feedback import (
     require_first_order,
     require_full_information,
 )
-from tidewolf.core.round_info import RoundInfo, checked_features
+from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
@@ -58,19 +59,11 @@ from tidewolf.methods import capabilities, certificate, clock, kernel_functions,
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
-from tidewolf.methods.budget import Budget, BudgetSums, priced_spend
+from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
 from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import (
-    DescentSums,
-    Part,
-    descend_together,
-    into_balls,
-    price_at_most,
-    reaches,
-    step_factors,
-)
+from tidewolf.methods.steps import adagrad
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
 from tidewolf.methods.steps.slopes import Slopes
@@ -85,23 +78,27 @@ Observed: TypeAlias = Sequence[PlayedRound]
 Fed: TypeAlias = Sequence[ExpertFeedback]
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Core(KeepsPending[State]):
     anytime: ClassVar = True
-
-    horizon: int | None
-    caution: float
-    target_violation: float | None = None
-    calls_per_round: float
-    tolerance: float | None
-    start_at: Array | None
-    max_move: float | None
-    loss_lipschitz: float | None
-    constraint_lipschitz: float | None
-    per_constraint: bool
-    block: int = 1  # rounds that are played at a point before it moves
-    experts: tuple[base.Adviser | Context | Restarts, ...] = ()
-    budgets: tuple[Budget, ...] = ()
     cell_scale: ClassVar = 1.0  # the step scale of a context's cells
+
+    K: settings.HardSetK
+    horizon: settings.OptionalRounds = None
+    caution: settings.Positive = settings.DEFAULT_CAUTION
+    calls_per_round: settings.CallsOrAuto = 1.0
+    tolerance: settings.OptionalPositive = None
+    loss_lipschitz: settings.OptionalPositive = None
+    constraint_lipschitz: settings.OptionalPositive = None
+    start_at: settings.StartAt = None
+    max_move: settings.OptionalPositive = None
+    per_constraint: settings.PerConstraint = False
+    budgets: Budgets = ()
+    target_violation: settings.OptionalPositive = None
+
+    # settings of one of the two
+    block = 1  # rounds that are played at a point before it moves
+    experts = cast("tuple[base.Adviser | Context | Restarts, ...]", ())
 
     @property
     @abstractmethod
@@ -115,8 +112,8 @@ class Core(KeepsPending[State]):
 
     @property
     def prior(self) -> Floats:
-        """The weights of the experts before the first round of losses that declare curvature."""
-        return np.full(len(self.names), 1.0 / len(self.names))
+        """Their weights before the first round of losses that declare curvature."""
+        return np.zeros(0)
 
     @cached_property
     def context(self) -> Context | None:
@@ -149,18 +146,15 @@ class Core(KeepsPending[State]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.target_violation is not None:
-            self._require_target_alone()
-        if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
-            object.__setattr__(self, "calls_per_round", self._auto_calls)
-
-    def _require_target_alone(self) -> None:
-        if self.caution != settings.DEFAULT_CAUTION or self.per_constraint:
+        alone = self.caution == settings.DEFAULT_CAUTION and not self.per_constraint
+        if self.target_violation is not None and not alone:
             other = "per_constraint" if self.per_constraint else "caution"
             raise errors.InvalidInput(
                 f"target_violation has one weight, which it chooses: give it without {other}.",
                 setting="target_violation",
             )
+        if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
+            object.__setattr__(self, "calls_per_round", self._auto_calls)
 
     @property
     def _auto_calls(self) -> float:
@@ -181,7 +175,7 @@ class Core(KeepsPending[State]):
             t=0,
             upcoming=Committed(1, x, x, weights, shares, absent),
             pool=pool,
-            descents=(Descent(x, x, DescentSums.start(self._factors)),) * points,
+            descents=(Descent(x, x, adagrad.DescentSums.start(self._factors)),) * points,
             cells=certificate.CellSums.start(self.K, cells),
             dual=self._weights.start(),
             mixer=Mixer.start(experts).without(range(self.present(0), len(self.scales))),
@@ -222,9 +216,7 @@ class Core(KeepsPending[State]):
         number, out, shares = next_round(state), entries_out(self.K, info), state.upcoming.shares
         state, advice = self._advised(state, info, waiting, number, out)
         if self.context is not None:
-            shares = np.zeros(self.cells)
-            if (features := self.context.features(info, number)) is not None:
-                np.add.at(shares, *checked_features(features, self.cells, number))
+            shares = self.context.shares(info, number)
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
         p = self.weights_of(state, points)
@@ -420,7 +412,7 @@ class Core(KeepsPending[State]):
         for i, share in self.births(before, state.t):
             origin = mixer.leader(len(self.scales), i)
             pool, x = pool.copied(origin, i), pool.x(origin)
-            descents[i] = Descent(x, x, DescentSums.start(self._factors))
+            descents[i] = Descent(x, x, adagrad.DescentSums.start(self._factors))
             mixer = mixer.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
         return state._replace(pool=pool, descents=tuple(descents), mixer=mixer, pending=pending)
@@ -454,8 +446,9 @@ class Core(KeepsPending[State]):
                 # a sum of n such losses is mixable at alpha/n
                 per_nat = weighed.rounds * weighed.loss_weight / min(alphas)
                 if mixer.gap == 0.0 and not mixer.totals.any():
-                    mixer = mixer.with_prior(self.prior, per_nat)
-                mixer = mixer.at_least(log_experts(len(self.names)) * per_nat)
+                    began = -np.log(self.prior * len(self.prior)) * per_nat
+                    mixer = mixer._replace(totals=arrays.frozen(began))
+                mixer = mixer._replace(gap=max(mixer.gap, log_experts(len(self.names)) * per_nat))
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except errors.InvalidInput:  # an expert proposed a point where the loss has no value
@@ -547,15 +540,16 @@ class Core(KeepsPending[State]):
         for which, shares, late, grad, scale in steps:
             if not which or grad.norm2 <= 0.0:
                 continue
-            parts = [
-                self._part(descents[i], state.pool.x(i), share, rounds_late)
-                for i, share, rounds_late in zip(which, shares, late, strict=True)
-            ]
-            stepped = descend_together(parts, grad, scale, self._keep, factors)
+            parts = list[adagrad.Part]()
+            for i, share, rounds_late in zip(which, shares, late, strict=True):
+                y, _, sums, distance = descents[i]
+                reach = adagrad.reaches(factors, state.pool.x(i), y, distance)
+                parts.append(adagrad.Part(y, share, sums, reach, rounds_late))
+            stepped = adagrad.descend_together(parts, grad, scale, self._keep, factors)
             for i, (y, sums) in zip(which, stepped, strict=True):
                 again, distance = i >= plain and len(observed) > 1, descents[i].distance
                 if again or not factors.exact:  # else it is projected before its next step
-                    y = into_balls(y, self.K.center, factors)
+                    y = adagrad.into_balls(y, self.K.center, factors)
                 if again:
                     distance = arrays.norm(y - state.pool.x(i))
                 y = arrays.frozen(y)
@@ -572,13 +566,9 @@ class Core(KeepsPending[State]):
             cells = cells.and_round(self.K, one.shares, loss, limit)
         return state._replace(cells=cells)
 
-    def _part(self, own: Descent, z: Array, share: float, pending: float) -> Part:
-        reach = reaches(self._factors, z, own.y, own.distance)
-        return Part(own.y, share, own.sums, reach, pending)
-
     @cached_property
     def _factors(self) -> Factors:
-        return step_factors(self.K)
+        return adagrad.step_factors(self.K)
 
     def _projected(self, state: State, observed: Observed) -> State:
         """The members of all infeasible iterates that these rounds moved, on one budget of
@@ -693,7 +683,9 @@ class Core(KeepsPending[State]):
         if self.restarts is not None:
             births, m = (self.horizon or 1) // self.restarts.every, len(self.names)
             mixed *= 1.0 + 0.5 * math.log1p(births / m) / Lam
-        price = math.sqrt(0.5 * self.block) * price_at_most(self.K, self.scales[self._largest], e)
+        price = math.sqrt(0.5 * self.block) * adagrad.price_at_most(
+            self.K, self.scales[self._largest], e
+        )
         return self._weights.guaranteed(mixed + price + e * root / D, limits)
 
     @cached_property

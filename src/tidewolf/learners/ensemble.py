@@ -50,7 +50,7 @@ from tidewolf.experts import (
 )
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
-from tidewolf.methods import budget, settings
+from tidewolf.methods import settings
 from tidewolf.methods.base import Bound, Learner, Record, for_what_was_played
 from tidewolf.methods.capabilities import Expert, Guard, Proposal
 
@@ -135,19 +135,6 @@ class Ensemble(Core):
         The most oracle calls per round, on average over the rounds so far; unspent calls are
         kept. "auto": as many as cost about as much as the rest of a round, by the kind of set:
         4 on flows, 2 on simplices, else 1. Unit: oracle calls per round.
-    step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
-        The step sizes of the descents, one expert each; 1 is the step of the worst-case theory.
-    experts : tuple of Adviser or Context or Restarts, default ()
-        The experts that are mixed with the descents: advisers such as `experts.Resolve()`,
-        names of points that are given with each round, at most one context such as
-        `experts.Season(96)`, which learns one point per cell, and `experts.Restarts()`, for
-        data whose habits change.
-    start_at : array, optional
-        The first decision, such as what is installed now; may be given as `start`. None: the
-        set's center.
-    max_move : float, optional
-        The largest move from what was played in the round before, as half the sum of the
-        absolute changes of all entries. None: no cap.
     tolerance : float, optional
         The squared distance of the played point from its infeasible iterate that projections
         aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
@@ -158,6 +145,12 @@ class Ensemble(Core):
     constraint_lipschitz : float, optional
         The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
         from the feedback, and there is no guarantee before the run.
+    start_at : array, optional
+        The first decision, such as what is installed now; may be given as `start`. None: the
+        set's center.
+    max_move : float, optional
+        The largest move from what was played in the round before, as half the sum of the
+        absolute changes of all entries. None: no cap.
     per_constraint : bool, default False
         If True, each constraint of a round has its own weight and its own bound on the
         violation; if False, one weight for the largest violation.
@@ -167,6 +160,13 @@ class Ensemble(Core):
     target_violation : float, optional
         The violation per round that is acceptable, on average over the rounds, in place of
         caution. None: `caution` weighs violations.
+    step_scales : tuple of float, default (0.03, 0.1, 0.3, 1.0)
+        The step sizes of the descents, one expert each; 1 is the step of the worst-case theory.
+    experts : tuple of Adviser or Context or Restarts, default ()
+        The experts that are mixed with the descents: advisers such as `experts.Resolve()`,
+        names of points that are given with each round, at most one context such as
+        `experts.Season(96)`, which learns one point per cell, and `experts.Restarts()`, for
+        data whose habits change.
 
     See Also
     --------
@@ -217,20 +217,8 @@ class Ensemble(Core):
 
     state_type: ClassVar = EnsembleState
 
-    K: settings.HardSetK
-    horizon: settings.OptionalRounds = None
-    caution: settings.Positive = settings.DEFAULT_CAUTION
-    calls_per_round: settings.CallsOrAuto = 1.0
     step_scales: StepScales = (0.03, 0.1, 0.3, 1.0)
     experts: Annotated[tuple[Adviser | Context | Restarts, ...], ExpertsSetting()] = ()
-    start_at: settings.StartAt = None
-    max_move: settings.OptionalPositive = None
-    tolerance: settings.OptionalPositive = None
-    loss_lipschitz: settings.OptionalPositive = None
-    constraint_lipschitz: settings.OptionalPositive = None
-    per_constraint: settings.PerConstraint = False
-    budgets: budget.Budgets = ()
-    target_violation: settings.OptionalPositive = None
 
     @property
     def needs(self) -> type[FullInformation] | type[FirstOrder]:  # type: ignore[override]

@@ -27,7 +27,7 @@ from tidewolf.core.feedback import Arrival, FirstOrder, played_at
 from tidewolf.core.settings import Count, Magnitude
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
-from tidewolf.methods import accounts, base, budget, late, settings
+from tidewolf.methods import accounts, base, late, settings
 from tidewolf.methods.clock import add_sums, empty_sums
 from tidewolf.methods.steps.lyapunov import DualState
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
@@ -61,17 +61,12 @@ class LyapunovDescent(Core):
         The squared distance of the played point from its infeasible iterate that projections
         aim at, as a share of radius^2. None: 1e-3, or 1e-3 calls_per_round^(-6/5) with more
         than one call per round.
-    block : int, default 1
-        Rounds per block, in which the decision is constant. Unit: rounds.
     loss_lipschitz : float, optional
         The Lipschitz constant of the losses; steeper losses are refused. None: estimated from
         the feedback, and there is no guarantee before the run.
     constraint_lipschitz : float, optional
         The Lipschitz constant of the constraints; steeper ones are refused. None: estimated
         from the feedback, and there is no guarantee before the run.
-    step_scale : float, default 1.0
-        The step size; 1 is the step of the worst-case theory. Smaller steps follow the losses
-        less closely and are often better if losses are noisy.
     start_at : array, optional
         The first decision, such as what is installed now; may be given as `start`. None: the
         set's center.
@@ -87,6 +82,11 @@ class LyapunovDescent(Core):
     target_violation : float, optional
         The violation per round that is acceptable, on average over the rounds, in place of
         caution. None: `caution` weighs violations.
+    block : int, default 1
+        Rounds per block, in which the decision is constant. Unit: rounds.
+    step_scale : float, default 1.0
+        The step size; 1 is the step of the worst-case theory. Smaller steps follow the losses
+        less closely and are often better if losses are noisy.
 
     Examples
     --------
@@ -105,20 +105,8 @@ class LyapunovDescent(Core):
     needs: ClassVar = FirstOrder
     state_type: ClassVar = DescentState
 
-    K: settings.HardSetK
-    horizon: settings.OptionalRounds = None
-    caution: settings.Positive = settings.DEFAULT_CAUTION
-    calls_per_round: settings.CallsOrAuto = 1.0
-    tolerance: settings.OptionalPositive = None
     block: Annotated[int, Count()] = 1
-    loss_lipschitz: settings.OptionalPositive = None
-    constraint_lipschitz: settings.OptionalPositive = None
     step_scale: Annotated[float, Magnitude()] = 1.0
-    start_at: settings.StartAt = None
-    max_move: settings.OptionalPositive = None
-    per_constraint: settings.PerConstraint = False
-    budgets: budget.Budgets = ()
-    target_violation: settings.OptionalPositive = None
 
     @property
     def scales(self) -> tuple[float, ...]:

@@ -381,7 +381,7 @@ def carried(move: Move, pool: Pool, given: Floats, budget: int) -> tuple[Pool, i
         made += [ActiveSet(atoms, w, atoms.combine(w, K.center)) for w in points]
     else:
         first = FactoredActiveSet.start(K)
-        table = FactorTable.of(rows, owners, first.places)
+        table = FactorTable.of(rows, owners, first.atoms.places)
         for w in points:
             at = first.at(table, w, K.center, None)
             made.append(first.at(table, w, at.mean_of(w), None))

@@ -106,11 +106,11 @@ def refuse_state(learner: Learner[Any], value: Any, kind: str = "state") -> None
         raise errors.WrongType(f"{who} expects {expected}, not {arguments.shown(value)}.")
 
 
-def _is_list(value: Any, holds: Callable[[Any], bool]) -> bool:
-    return isinstance(value, list | tuple) and all(map(holds, value))
+def _is_list(value: Any, kind: type) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(one, kind) for one in value)
 
 
-# Kinds of arguments: what is expected, in words and as a test.
+# Arguments by their names: what is expected, in words and as a test.
 EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     "state": (
         "a state of its own, as start() and update() give it",
@@ -122,11 +122,11 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
     ),
     "arrivals": (
         "a list of Arrival(round, feedback), those that come together",
-        lambda _, value: _is_list(value, lambda one: type(one) is Arrival),
+        lambda _, value: _is_list(value, Arrival),
     ),
     "rounds": (
         "the rounds to drop as a list of whole numbers",
-        lambda _, value: _is_list(value, lambda one: isinstance(one, Integral)),
+        lambda _, value: _is_list(value, Integral),
     ),
     "record": (
         "a run of its own, as tidewolf.run gives it",
@@ -135,36 +135,30 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
         ),
     ),
 }
-_OF_A_STATE = ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update")
-# The kinds of the first arguments of the methods, of learners and capabilities, that users may
-# call: they are checked here, and no subclass checks again.
-CHECKS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_OF_A_STATE, ("state",)),
-    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), ("record",)),
-    "with_info": ("state", "info"),
-    "on_feedback": ("state", "arrivals"),
-    "drop": ("state", "rounds"),
-}
+# The methods, of learners and capabilities, that users may call: their arguments are checked here,
+# and no subclass checks again.
+CHECKED = (
+    "act", "acts", "bound", "bound_between", "defer", "drop", "experts_of", "limit_bounds",
+    "notes", "on_feedback", "rounds_left", "save", "update", "with_info",
+)  # fmt: skip
 
 
 def _checked(name: str, method: Any) -> Any:
     names = tuple(signature(method).parameters)[1:]
-    kinds = dict(zip(names, CHECKS[name], strict=False))
 
     @wraps(method)
     def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
         for parameter, value in (*zip(names, given, strict=False), *named.items()):
-            if parameter in kinds:
-                refuse_state(self, value, kinds[parameter])
-        return method(self, *given, **named)
+            if parameter in EXPECTED:
+                refuse_state(self, value, parameter)
+        found = method(self, *given, **named)
+        if name == "bound":
+            record: Record = given[0] if given else named["record"]
+            return for_what_was_played(found, record.final_state)
+        return found
 
-    @wraps(method)
-    def bounding(self: Learner[Any], record: Any) -> Any:
-        return for_what_was_played(checked(self, record), record.final_state)
-
-    found: Any = bounding if name == "bound" else checked
-    found.checks_its_state = True
-    return found
+    checked.checks_its_state = True  # type: ignore[attr-defined]
+    return checked
 
 
 def require_part(record: Record, start: Any, stop: Any) -> None:
@@ -216,7 +210,7 @@ def _on_a_set(method: Any) -> Any:
 
 
 def _check(cls: type) -> None:
-    for name in CHECKS:
+    for name in CHECKED:
         method = getattr(cls, name, None)  # also one that comes from a class that is no learner
         if method is not None and not getattr(method, "checks_its_state", False):
             setattr(cls, name, _checked(name, method))

@@ -132,8 +132,6 @@ class CellSums(NamedTuple):
         )
 
     def in_units(self, unit: float) -> CellSums:
-        if unit == 1.0:
-            return self
         limit = arrays.frozen(self.limit * unit)
         return self._replace(limit=limit, unknown_limit=self.unknown_limit * unit)
 

@@ -22,7 +22,6 @@ from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation
 from tidewolf.core.jit import MODE
-from tidewolf.core.round_info import RoundInfo, checked_features
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.experts.base import ask_all
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
     from tidewolf.learners.state import Committed, State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
-_NO_SHARES = np.zeros((1 << 20, 0))
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
 # The accounts that the kernel keeps, in its order.
@@ -413,57 +411,52 @@ class CompiledRounds:
         """Up to k rounds from a state that it takes, from round `first` of the functions on; the
         state after them has the numbers `spare`, if they are given, which no other may have.
         """
-        if self.advisers:
-            return self._play_advised(start, functions, first, k, records)
-        shares = _NO_SHARES
-        if self.experts and functions.stream is None:  # the next one is known, and no other
+        known, advisers, given = functions.stream is not None, self.advisers, functions.given
+        if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
-            shares = start.shares
-        now = start.copy(spare)
-        if self.experts and functions.stream is not None:
-            shares = self.shares(now.number, k, functions, first)
-            self.mix(now, shares[0])
-        done, code, columns = self._run(now, functions, first, k, records, shares)
-        now.vertices = now.count
-        if not done:
-            return Progressed(start, 0, True, False, columns)
-        self._last = now
-        return Progressed(now, done, code == UNUSUAL, code == LOOK, columns)
-
-    def _play_advised(
-        self, start: ArrayState, functions: Functions, first: int, k: int, records: Records | None
-    ) -> Progressed:
-        decided = start.x if functions.stream is None else None  # the only one known to come
-        now, done, code = start.copy(), 0, 0
-        solved, given, shares = np.zeros(k), functions.given, start.shares
-        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
-        if plain and decided is None:
-            self._asked += k
-            plain = self._asked > WORTH or resolving.resolve.is_at_hand
+        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares
+        solved, plain = np.zeros(k) if advisers else None, False
+        if advisers and given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY:
+            self._asked += k if known else 0
+            plain = not known or self._asked > WORTH or resolving.resolve.is_at_hand
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
             t, advised = first + done, now.resolving if plain else None
-            ahead = k - done if advised is not None else 1
-            if decided is None or done:
+            ahead = 1 if advisers and advised is None else k - done
+            if known:
                 shares = self.shares(now.number, ahead, functions, t)
-                self.mix(now, shares[0])
-            part = None if records is None else records.after(done)
+                if self.experts:
+                    self.mix(now, shares[0])
+            part = records if records is None or not done else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
-            seen, before, x = 0, now.solves, frozen(now.arrays.x.copy())
-            if advised is not None and more:
-                seen = more - int(now.arrays.s[names.UNADVISED])
-                each = advised.played(given[1][t : t + seen], given[5][t : t + seen], x)
-                now.solves, now.vertices = before.copy(), now.count
-                now.solves[len(before) - len(each) :] += each
-                solved[done : done + seen] = columns[:seen, names.SOLVED]
-            if seen < more:
-                self._advised(now, functions.seen_at(t + more - 1), x)
-                solved[done + more - 1] = round(float((now.solves - before).sum()))
+            now.vertices = now.vertices if advisers and advised is None else now.count
+            if solved is not None:
+                own = columns[:more], solved[done : done + more]
+                self._advise(now, functions, t, *own, advised)
             done += more
         columns = columns if records is None else records.columns
         if not done:
-            return Progressed(start, 0, True, False, columns, solved[:0])
-        return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solved[:done])
+            return Progressed(start, 0, True, False, columns)
+        solves = None if solved is None else solved[:done]
+        self._last = now if solved is None else None
+        return Progressed(now, done, code == UNUSUAL, code == LOOK, columns, solves)
+
+    def _advise(
+        self, now: ArrayState, functions: Functions, t: int, columns: NDArray, solved: Floats,
+        advised: Resolving | None,
+    ) -> None:  # fmt: skip
+        """Advisers see the rounds from t on; `solved` gets how many programs each round took."""
+        more, seen, before, x = len(columns), 0, now.solves, frozen(now.arrays.x.copy())
+        if advised is not None and more:
+            seen = more - int(now.arrays.s[names.UNADVISED])
+            rows = slice(t, t + seen)
+            each = advised.played(functions.given[1][rows], functions.given[5][rows], x)
+            now.solves = before.copy()
+            now.solves[len(before) - len(each) :] += each
+            solved[:seen] = columns[:seen, names.SOLVED]
+        if seen < more:
+            self._advised(now, functions.seen_at(t + more - 1), x)
+            solved[-1] = round(float((now.solves - before).sum()))
 
     def _run(
         self, now: ArrayState, functions: Functions, first: int, k: int, records: Records | None,
@@ -501,18 +494,7 @@ class CompiledRounds:
                 done += more
                 if code in _ENDS:
                     break
-                at, arrays = scratch.at, now.arrays
-                i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
-                if code == BAD_ORACLE:
-                    refuse(arrays.X[i], arrays.Y[i], scratch.answer, at)
-                if code == TOO_MANY:
-                    few = ActiveSet(atoms, weights[i, :count].copy(), arrays.X[i].copy())
-                    few = few.reduced(int(at[USED]), self.learner.K, shared=True)
-                    weights[i, :count], arrays.X[i] = few.weights, few.x
-                    apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
-                    arrays.sums[i, names.APART_OF] = apart
-                else:
-                    atoms = make_way(code, atoms, count, at)
+                atoms = self._helped(code, now.arrays, scratch, atoms, weights[:, :count])
         finally:
             spare.append(scratch)
         now.atoms, now.count, now.weights = atoms, count, weights
@@ -528,6 +510,23 @@ class CompiledRounds:
         for i, share in self.learner.births(before, now.t):
             self._restart(now, i, share)
         return done, code, columns
+
+    def _helped(
+        self, code: int, arrays: Arrays, scratch: _Scratch, atoms: SparseAtoms, weights: Floats
+    ) -> SparseAtoms:
+        """What the kernel leaves to others in the middle of a round is done; the table after it."""
+        at, count = scratch.at, weights.shape[1]
+        i = int(scratch.order[int(arrays.s[names.AT_EXPERT]) - (code == TOO_MANY)])
+        if code == BAD_ORACLE:
+            refuse(arrays.X[i], arrays.Y[i], scratch.answer, at)
+        if code != TOO_MANY:
+            return make_way(code, atoms, count, at)
+        few = ActiveSet(atoms, weights[i].copy(), arrays.X[i].copy())
+        few = few.reduced(int(at[USED]), self.learner.K, shared=True)
+        weights[i], arrays.X[i] = few.weights, few.x
+        apart = math.sqrt(float(((arrays.X[i] - arrays.Y[i]) ** 2).sum()))
+        arrays.sums[i, names.APART_OF] = apart
+        return atoms
 
     def _restart(self, now: ArrayState, i: int, share: float) -> None:
         """Descent i begins anew. Reference: `Core._restarted`."""
@@ -545,17 +544,11 @@ class CompiledRounds:
         context = self.learner.context
         if type(context) is Season and context.table is not None:
             return context.table[np.arange(number, number + k) % len(context.table)]
-        shares = np.zeros((k, self.cells))
-        for i in range(k if context is not None else 0):
-            info: RoundInfo | None = None
-            if functions is not None and functions.stream is not None:
-                info = functions.stream.info(functions.start + t + i)
-            assert context is not None
-            features = context.features(info, number + i)
-            if features is not None:
-                cells, phi = checked_features(features, self.cells, number + i)
-                np.add.at(shares[i], cells, phi)
-        return shares
+        if context is None:
+            return np.zeros((k, 0))
+        stream, start = (None, 0) if functions is None else (functions.stream, functions.start)
+        infos = [None if stream is None else stream.info(start + t + i) for i in range(k)]
+        return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
         arrays, every = now.arrays, np.ones(len(now.arrays.X))

@@ -17,8 +17,8 @@ import numpy as np
 from tidewolf.core import checkpoint, oracle
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Vertex
+from tidewolf.kernels.rounds import IDLE
 from tidewolf.projection.active import (
-    IDLE,
     Active,
     ActiveSet,
     Combination,

@@ -20,38 +20,21 @@ one another.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast, final
 
 import numpy as np
 
-from tidewolf.core import checkpoint, conforming, errors, oracle
-from tidewolf.core.arrays import (
-    as_number,
-    flat,
-    frozen,
-    inner,
-    like,
-    to_numpy,
-)
+from tidewolf.core import arrays, checkpoint, conforming, errors, oracle
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
 from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
 from tidewolf.kernels.active_set import OPEN, factored_correct, factored_step
+from tidewolf.kernels.rounds import CORRECTIVE_GAP, CORRECTIVE_STEPS, IDLE, SPARE
 from tidewolf.projection.one_shot import as_budget, as_member, as_near, oracle_error
-from tidewolf.projection.search import (
-    CORRECTIVE_GAP,
-    CORRECTIVE_STEPS,
-    caratheodory,
-    search,
-    search_any,
-)
+from tidewolf.projection.search import caratheodory, search, search_any
 from tidewolf.sets import base
 
-SPARE = 32
-# Rows of a table that may be idle; the newest half stays. With 64 the violation on `freeway` rose
-# by a quarter; with 256 nothing is gained, and each row costs time and memory.
-IDLE = 128
 # Products up to this size keep vertices that are not sparse as rows, too.
 DENSE_ENTRIES = 4096
 DOUBLE = np.dtype(np.float64)
@@ -60,7 +43,7 @@ DOUBLE = np.dtype(np.float64)
 Kept = TypeVar("Kept", bound="Active")
 
 
-class Active(checkpoint.Stored):
+class Active(checkpoint.Stored, ABC):
     """Abstract: a member x that projections start from. Never changed: each makes another."""
 
     tag: ClassVar = "member of a set"
@@ -98,14 +81,18 @@ class Combination(Active):
     """
 
     tag: ClassVar = "combination of vertices"
+    saved: ClassVar = ("weights", "x", "warm")
     __slots__ = ("atoms", "warm", "weights", "x")
 
     def __init__(self, atoms: Any, weights: Floats, x: Array, warm: Any = None) -> None:
         self.atoms, self.warm = atoms, warm
-        self.weights, self.x = frozen(weights), frozen(x)
+        self.weights, self.x = arrays.frozen(weights), arrays.frozen(x)
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self.weights))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} atoms)"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
@@ -124,9 +111,6 @@ class Combination(Active):
     def without_idle(self) -> Self:
         kept = rows_to_keep(self.weights > 0.0)
         return self.only(self.atoms.only(kept), kept)
-
-    def parts(self) -> dict[str, Any]:
-        return {"weights": self.weights, "x": self.x, "warm": self.warm}
 
     def require_of(self, K: oracle.HasLMO) -> None:
         super().require_of(K)
@@ -154,13 +138,13 @@ class Remembered(NamedTuple, Generic[Kept]):
 def is_free_of(vertex: Vertex, out: Bools, reference: Array) -> bool:
     if type(vertex) is Sparse:
         return not bool(vertex.values[out[vertex.indices]].any())
-    return not bool(to_numpy(vertex.dense(reference)).reshape(-1)[out].any())
+    return not bool(arrays.to_numpy(vertex.dense(reference)).reshape(-1)[out].any())
 
 
 def emptied(x: Array, out: Bools) -> Array:
-    entries = to_numpy(x).copy()
+    entries = arrays.to_numpy(x).copy()
     entries.reshape(-1)[out] = 0.0
-    return frozen(like(entries, x))
+    return arrays.frozen(arrays.like(entries, x))
 
 
 def factors_of(K: oracle.HasLMO) -> base.Factors | None:
@@ -235,9 +219,6 @@ class ActiveSet(Combination):
         atoms = table_for(atom, point).append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
 
-    def __repr__(self) -> str:
-        return f"ActiveSet({len(self)} atoms)"
-
     def project(
         self, K: oracle.HasLMO, y: Array, *, tol: float, budget: int | None = None
     ) -> Remembered[ActiveSet]:
@@ -264,7 +245,7 @@ class ActiveSet(Combination):
         if (shape := tuple(self.x.shape)) != K.shape:
             words = f"The active set has points of shape {shape}, the set of shape {K.shape}."
             raise errors.WrongShape(words)
-        tol = as_number(tol, "tol", above=0.0)
+        tol = arrays.as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
     def nearest(
@@ -281,11 +262,11 @@ class ActiveSet(Combination):
             found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
         else:
             found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
-        y, active = frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
+        y, active = arrays.frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
         if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
             active = active.reduced(found.used, K, shared)
         same = active.x is found.x
-        distance2 = found.distance2 if same else inner(active.x - y, active.x - y)
+        distance2 = found.distance2 if same else arrays.inner(active.x - y, active.x - y)
         return Remembered(active.x, y, found.calls, distance2, active)
 
     def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
@@ -341,21 +322,19 @@ class ExactPoint(Active):
     """
 
     tag: ClassVar = "exact point"
+    saved: ClassVar = ("x",)
     __slots__ = ("x",)
 
     def __init__(self, x: Array) -> None:
-        self.x = frozen(x)
+        self.x = arrays.frozen(x)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ExactPoint, (self.x,)
 
-    def __repr__(self) -> str:
-        return "ExactPoint()"
-
     def nearest(
         self, K: Any, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[ExactPoint]:
-        x = frozen(K.project(y))
+        x = arrays.frozen(K.project(y))
         return Remembered(x, x, 0, 0.0, ExactPoint(x))
 
     def avoiding(self, K: Any, out: Bools, vertex: Vertex | None) -> Array | None:
@@ -367,13 +346,6 @@ class ExactPoint(Active):
         far = 1e3 * (K.radius + float(np.abs(self.x).max()))
         x = emptied(K.project(emptied(self.x, out) - far * out.reshape(self.x.shape)), out)
         return x if K.infeasibility(x) <= base.membership_tolerance(x, K.radius) else None
-
-    def parts(self) -> dict[str, Any]:
-        return {"x": self.x}
-
-    @classmethod
-    def restored(cls, parts: dict[str, Any]) -> ExactPoint:
-        return cls(parts["x"])
 
 
 # --- On a product, factor by factor ---------------------------------------------------------------
@@ -427,7 +399,7 @@ class FactorTable(SparseAtoms):
         cls, vertices: Sequence[Sparse], owners: Sequence[int] | Int64s, places: Int64s
     ) -> FactorTable:
         table = cls()
-        table.places = frozen(places)
+        table.places = arrays.frozen(places)
         for row, (vertex, owner) in enumerate(zip(vertices, owners, strict=True)):
             table._append(vertex)
             table.owners[row] = owner
@@ -464,20 +436,12 @@ class FactoredActiveSet(Combination):
         atoms, weights = FactorTable.of(parts, range(len(parts)), places), np.ones(len(parts))
         return cls(atoms, weights, atoms.combine(weights, np.zeros(K.shape)))
 
-    @property
-    def places(self) -> Int64s:
-        places: Int64s = self.atoms.places
-        return places
-
-    def __repr__(self) -> str:
-        return f"FactoredActiveSet({len(self)} atoms of {len(self.places) - 1} factors)"
-
     def nearest(
         self, K: oracle.HasLMO, y: Array, tol: float, budget: float, shared: bool = False
     ) -> Remembered[FactoredActiveSet]:
         tols = tol * _shares(factors_in(K).radii)
-        atoms, weights, warm, places = self.atoms, self.weights.copy(), self.warm, self.places
-        given, y, x = y, flat(y).copy(), flat(self.x).copy()
+        atoms, weights, warm, places = self.atoms, self.weights.copy(), self.warm, self.atoms.places
+        given, y, x = y, arrays.flat(y).copy(), arrays.flat(self.x).copy()
         r, stages = np.zeros(len(x)), np.full(len(tols), OPEN)
         distances2, calls, moved = np.empty(len(tols)), 0, False
         while True:
@@ -505,17 +469,19 @@ class FactoredActiveSet(Combination):
                 count, shifted, worse = factored_step(*table, *points, *found, calls >= budget)
                 atoms.filled = count
             if worse >= 0:
-                raise oracle_error(vertex.inner(r), answer.error, inner(r, x))
+                raise oracle_error(vertex.inner(r), answer.error, arrays.inner(r, x))
             weights, moved = weights[:count], moved or shifted
         active = self.at(atoms, weights, x.reshape(K.shape), warm)
-        after = frozen(y.reshape(K.shape)) if moved else given
+        after = arrays.frozen(y.reshape(K.shape)) if moved else given
         reduced = active._reduced(shared)
         same = reduced.x is active.x
-        distance2 = float(distances2.sum()) if same else inner(reduced.x - after, reduced.x - after)
+        distance2 = (
+            float(distances2.sum()) if same else arrays.inner(reduced.x - after, reduced.x - after)
+        )
         return Remembered(reduced.x, after, calls, distance2, reduced)
 
     def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
-        table, count, q = self.atoms, len(self.weights), len(self.places) - 1
+        table, count, q = self.atoms, len(self.weights), len(self.atoms.places) - 1
         owners, stop = table.owners[:count], int(table.starts[count])
         of_row = np.repeat(np.arange(count), np.diff(table.starts[: count + 1]))
         uses = out[table.indices[:stop]] & (table.values[:stop] != 0.0)
@@ -532,7 +498,7 @@ class FactoredActiveSet(Combination):
         totals = np.where(lacking, 1.0, np.bincount(owners, weights, q))
         x = self.mean_of(weights / totals[owners])
         if vertex is not None:
-            instead = np.repeat(lacking, np.diff(self.places)).reshape(x.shape)
+            instead = np.repeat(lacking, np.diff(self.atoms.places)).reshape(x.shape)
             x = np.where(instead, vertex.dense(self.x), x)
         return emptied(x, out)
 
@@ -551,7 +517,7 @@ class FactoredActiveSet(Combination):
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
         active, used = self, np.flatnonzero(self.weights)
         owners = self.atoms.owners[used]
-        most = np.diff(self.places) + 1 + SPARE_IN_FACTOR
+        most = np.diff(self.atoms.places) + 1 + SPARE_IN_FACTOR
         crowded = np.flatnonzero(np.bincount(owners, minlength=len(most)) > most)
         if len(crowded):
             weights = self.weights.copy()
@@ -569,7 +535,7 @@ class FactoredActiveSet(Combination):
         stops = {"owners": count, "starts": count + 1}
         stops |= dict.fromkeys(("indices", "values"), int(atoms.starts[count]))
         rows = {name: getattr(atoms, name)[:stop].copy() for name, stop in stops.items()}
-        return {"places": self.places, **rows, **super().parts()}
+        return {"places": self.atoms.places, **rows, **super().parts()}
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> FactoredActiveSet:
@@ -586,7 +552,7 @@ class FactoredActiveSet(Combination):
     def require_of(self, K: oracle.HasLMO) -> None:
         super().require_of(K)
         factors = factors_of(K)
-        if factors is None or not np.array_equal(self.places[:-1], factors.starts):
+        if factors is None or not np.array_equal(self.atoms.places[:-1], factors.starts):
             raise ValueError("a factored active set stands where the set has other factors")
 
 

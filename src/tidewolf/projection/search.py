@@ -41,6 +41,7 @@ from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, Dense, Sparse, SparseAtoms, Vertex
 from tidewolf.kernels import active_set as kernels
+from tidewolf.kernels.rounds import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.projection.one_shot import (
     FrankWolfeGap,
     checked_gap,
@@ -50,9 +51,6 @@ from tidewolf.projection.one_shot import (
 )
 from tidewolf.sets.base import Compiled
 
-CORRECTIVE_STEPS = 30
-# Corrective steps end when the pairwise gap is below this share of the tolerance.
-CORRECTIVE_GAP = 0.1
 # Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
 # differ by less than this share of |x - y| radius tie, and the first row wins.
 TIE_SHARE = 1e-10

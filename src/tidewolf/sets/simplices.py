@@ -463,7 +463,7 @@ class SimplexProduct(
 
     def tangent(self, direction: Array) -> Array:
         along = np.empty(self.shape)
-        kernels.within_groups(_doubles(direction), self.starts, along)
+        kernels.within_simplices(_doubles(direction)[None], 1, *self.geometry, along[None])
         return like(along, direction)
 
     def infeasibility(self, x: Array) -> float:

@@ -104,8 +104,6 @@ class DescentSums(NamedTuple):
         return cls(*[arrays.frozen(np.zeros(len(factors.starts)))] * 3)
 
     def in_units(self, unit: float) -> DescentSums:
-        if unit == 1.0:
-            return self
         scaled = self.squares * unit * unit, self.inverse_steps * unit, self.largest * unit
         return DescentSums(*map(arrays.frozen, scaled))
 
@@ -196,14 +194,11 @@ def price_at_most(K: oracle.HasLMO, scale: float, e: float) -> float:
     at most e R_b/R in every factor: (sum_b (D_b'^2/(k D_b) + k D_b')^2)^(1/2)/D with
     D_b' = min(2 R_b, D_b + e R_b/R), by Cauchy-Schwarz over the factors.
     """
-    factors, R, D = step_factors(K), K.radius, K.diameter
-    sizes = zip(factors.radii.tolist(), factors.diameters.tolist(), strict=True)
-    return math.hypot(*(_price(*size, e / R, scale) for size in sizes)) / D
-
-
-def _price(R: float, D: float, apart: float, k: float) -> float:
-    far = min(2.0 * R, D + apart * R)
-    return far / D * far / k + k * far if D > 0.0 else 0.0
+    factors = step_factors(K)
+    moves = factors.diameters > 0.0
+    R, D = factors.radii[moves], factors.diameters[moves]
+    far = np.minimum(2.0 * R, D + e / K.radius * R)
+    return math.hypot(*(far / D * far / scale + scale * far)) / K.diameter
 
 
 class Part(NamedTuple):

@@ -60,17 +60,7 @@ class Mixer(NamedTuple):
         return cls(frozen(np.zeros(experts)))
 
     def in_units(self, unit: float) -> Mixer:
-        if unit == 1.0:
-            return self
         return Mixer(frozen(self.totals * unit), self.gap * unit, self.largest * unit)
-
-    def at_least(self, gap: float) -> Mixer:
-        """The same with eta at most Lam/gap."""
-        return self if self.gap >= gap else self._replace(gap=gap)
-
-    def with_prior(self, prior: Floats, per_nat: float) -> Mixer:
-        """Before the first round, these weights in place of equal ones, if 1/eta is this."""
-        return self._replace(totals=frozen(-np.log(prior * len(prior)) * per_nat))
 
     def without(self, members: Collection[int]) -> Mixer:
         """The same before these members begin."""
