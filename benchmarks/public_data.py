@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks import public_sdplib, tasks
-from tidewolf.experiments.templates import TrafficFolder
+from tidewolf.experiments.templates import _links_in, _rounds, _tunnels
 from tidewolf.problems.base import VARIABLE, data_folder, recorded
 
 
@@ -123,16 +123,16 @@ def state(source: Source) -> str:
 
 def from_figret(folder: Path) -> dict[str, Any]:
     """The arrays of meta_pod_a.npz, from FIGRET's folder of a network."""
-    found = TrafficFolder.read(folder)
-    tunnels = found.tunnels or {}
+    (demands, optima), links = _rounds(folder), _links_in(folder)
+    tunnels = _tunnels(folder / "tunnels.txt") or {}
     paths, pairs = [(pair, path) for pair in tunnels for path in tunnels[pair]], [*tunnels]
-    ends = [link[:2] for link in found.links]
+    ends = [link[:2] for link in links]
     return {
-        "demands": found.demands[:, *np.array(pairs).T].astype(np.float32),
+        "demands": demands[:, *np.array(pairs).T].astype(np.float32),
         "path_links": np.array([[e in pairwise(p) for e in ends] for _, p in paths], np.uint8),
         "path_pair": np.array([pairs.index(pair) for pair, _ in paths], dtype=np.int16),
-        "capacities": np.array([link[2] for link in found.links]),
-        "best_mlu": found.optima,
+        "capacities": np.array([link[2] for link in links]),
+        "best_mlu": optima,
     }
 
 

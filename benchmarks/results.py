@@ -190,8 +190,10 @@ def origin(rows: Rows) -> str:
     for row in rows:
         seeds = f", seeds 0 to {row['seeds'][-1]}" if len(row["seeds"]) > 1 else ""
         by = f"in commit {row['commit']} by `python -m benchmarks {row['command']}`"
-        name = row["task"].split()[0] if row["suite"] == "size" else row["task"]
-        found.setdefault(by, {})[name] = f"{name} ({row['rounds']:,} rounds{seeds})"
+        often, name = f"{row['rounds']:,} rounds{seeds}", row["task"]
+        if row["suite"] == "size":  # the smallest of a family has most rounds
+            often, name = f"up to {often}", name.split()[0]
+        found.setdefault(by, {}).setdefault(name, f"{name} ({often})")
     each = (f"{', '.join(own.values())} {by}" for by, own in found.items())
     return f"Recorded: {'; '.join(each)}."
 

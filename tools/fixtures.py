@@ -3,8 +3,8 @@
     python -m tools.fixtures tests/fixtures/format3
 
 writes a state, two databases, a complete run folder and an interrupted one, and beside them, in
-expected.json, the decisions of a session that resumes from them. Until 0.3 is released the folder
-is written again whenever states change; from then on every version reads it.
+expected.json, the decisions of a session that resumes from them. Every version from
+0.3 on reads them.
 """
 
 import json

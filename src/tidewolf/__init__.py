@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from tidewolf.methods.budget import Budget
     from tidewolf.session import Session
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "allocator": ("OnlineAllocator",),
