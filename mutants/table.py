@@ -539,12 +539,12 @@ PATCHES = {
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "the mixer in a kernel forgets its gap": Patch(
-            "    s[GAP] += max(0.0, -mixed)\n",
+            "    s[GAP] += max(0.0, -mixed) / s[SPREAD]\n",
             "",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "cells in a kernel give back one by one": Patch(
-            "end = first + 1 if first < int(settings[PLAIN]) else experts",
+            "end = first + 1 if first < plain else experts",
             "end = first + 1",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
@@ -554,8 +554,8 @@ PATCHES = {
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "whom the bank serves first in a kernel does not depend on trust": Patch(
-            "urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))",
-            "urgency[i] = math.sqrt(distance2(Y[i], X[i]))",
+            "urgency[i] = trust * min(",
+            "urgency[i] = min(",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
     },

@@ -38,7 +38,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from tidewolf.core import arguments, arrays, conforming, errors
+from tidewolf.core import arguments, arrays, errors
 from tidewolf.core.feedback import (
     Arrival,
     FullInformation,
@@ -52,7 +52,6 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
 from tidewolf.experts.restarts import Restarts
-from tidewolf.kernels.rounds import LEAST_TRUST
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
@@ -69,6 +68,7 @@ from tidewolf.methods.steps.adagrad import (
     into_balls,
     price_at_most,
     reaches,
+    step_along_sum,
     step_factors,
 )
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -130,6 +130,11 @@ class Core(KeepsPending[State]):
     def permanent(self) -> int:
         """How many descents never restart."""
         return len(self.scales) - (0 if self.restarts is None else self.restarts.kept)
+
+    @cached_property
+    def summed(self) -> range:
+        """Those that restart, which step from the center along their sum of gradients."""
+        return range(self.permanent, len(self.scales))
 
     def present(self, t: int) -> int:
         """How many descents there are after t rounds: the first ones."""
@@ -416,14 +421,12 @@ class Core(KeepsPending[State]):
 
     def _restarted(self, state: State, before: int) -> State:
         """The state with the descents that begin anew after the rounds since `before`."""
-        pool, descents, mixer, pending = state.pool, [*state.descents], state.mixer, state.pending
+        descents, mixer, pending = [*state.descents], state.mixer, state.pending
         for i, share in self.births(before, state.t):
-            origin = mixer.leader(len(self.scales), i)
-            pool, x = pool.copied(origin, i), pool.x(origin)
-            descents[i] = Descent(x, x, DescentSums.start(self._factors))
+            descents[i] = Descent(self.K.center, self.K.center, DescentSums.start(self._factors))
             mixer = mixer.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
-        return state._replace(pool=pool, descents=tuple(descents), mixer=mixer, pending=pending)
+        return state._replace(descents=tuple(descents), mixer=mixer, pending=pending)
 
     def births(self, before: int, t: int) -> list[tuple[int, float]]:
         """The descents that begin anew after rounds before + 1 to t, and their shares of trust."""
@@ -431,6 +434,10 @@ class Core(KeepsPending[State]):
             return []
         born, experts = self.restarts.births(before, t), len(self.names)
         return [(self.permanent + j, 1.0 / (experts + k)) for k, j in born]
+
+    def spread(self, t: int) -> float:
+        """By what gaps of the mixer are divided after t rounds."""
+        return 1.0 if self.restarts is None else self.restarts.spread(t, len(self.names))
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
@@ -462,7 +469,8 @@ class Core(KeepsPending[State]):
             unseen = [one._replace(functions=None) for one in observed]
             return self._mixed(state, unseen, each, weighed)
         mixed = np.sum([one.mixed for one in fed], axis=0)
-        mixer = mixer.updated(mixed, len(state.pending))
+        before = state.t - sum(one.block.rounds for one in observed)
+        mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
         return state._replace(mixer=mixer, accounts=accounts), fed
 
     @cached_property
@@ -551,10 +559,14 @@ class Core(KeepsPending[State]):
                 self._part(descents[i], state.pool.x(i), share, rounds_late)
                 for i, share, rounds_late in zip(which, shares, late, strict=True)
             ]
-            stepped = descend_together(parts, grad, scale, self._keep, factors)
+            if which[0] in self.summed:
+                own = parts[0], state.pool.x(which[0])
+                stepped = [step_along_sum(*own, grad, scale, self.K.center, factors)]
+            else:
+                stepped = descend_together(parts, grad, scale, self._keep, factors)
             for i, (y, sums) in zip(which, stepped, strict=True):
                 again, distance = i >= plain and len(observed) > 1, descents[i].distance
-                if again or not factors.exact:  # else it is projected before its next step
+                if again or not (factors.exact or i in self.summed):  # else projected at once
                     y = into_balls(y, self.K.center, factors)
                 if again:
                     distance = arrays.norm(y - state.pool.x(i))
@@ -594,7 +606,7 @@ class Core(KeepsPending[State]):
             if self.names:
                 own_calls[min(i, len(self.scales))] += found.calls
             distance = math.sqrt(found.distance2)
-            y = own.y if found.y is y else found.y
+            y = own.y if found.y is y or i in self.summed else found.y
             descents[i] = own._replace(y=y, before_projection=own.y, distance=distance)
         tidied = pool.tidied()
         if tidied is not pool:  # other rows now: advisers get all of them again
@@ -623,8 +635,6 @@ class Core(KeepsPending[State]):
         there = self.present(state.t - sum(one.block.rounds for one in observed))
         for one in observed:
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(there)}
-            for j, i in enumerate(range(self.permanent, there), start=1):
-                own[i] = max(own[i], LEAST_TRUST * j)
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])
             trust |= {i: max(weight, trust.get(i, 0.0)) for i, weight in own.items()}
@@ -633,7 +643,7 @@ class Core(KeepsPending[State]):
             if self._pays_first and i == self._largest:
                 return math.inf
             apart = arrays.norm(state.descents[i].y - state.pool.x(i))
-            return self._precedence[i] * trust[i] * apart
+            return self._precedence[i] * trust[i] * min(2.0 * self.K.radius, apart)
 
         return sorted(trust, key=urgency, reverse=True) if len(trust) > 1 else list(trust)
 
@@ -690,9 +700,7 @@ class Core(KeepsPending[State]):
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0
-        if self.restarts is not None:
-            births, m = (self.horizon or 1) // self.restarts.every, len(self.names)
-            mixed *= 1.0 + 0.5 * math.log1p(births / m) / Lam
+        mixed *= 0.25 + 0.75 * self.spread(self.horizon or 1)  # of births, if there are any
         price = math.sqrt(0.5 * self.block) * price_at_most(self.K, self.scales[self._largest], e)
         return self._weights.guaranteed(mixed + price + e * root / D, limits)
 
@@ -763,23 +771,11 @@ class Core(KeepsPending[State]):
 
     def _require_whole(self, state: State) -> None:
         decided, descents = (state.upcoming, *state.pending), len(self.scales) + self.cells
-        points = [z for one in decided for z in (one.x, *one.points) if z is not None]
-        shares = [each for one in decided for each in (one.p, one.shares) if each.size]
         sizes = len(state.descents), len(state.pool.actives), len(state.advisers)
         proposals = {len(one.points) for one in decided}
         if sizes != (descents, descents, len(self.advisers)) or proposals != {len(self.names) or 1}:
             raise ValueError("it has other descents, advisers or proposals than the learner")
-        if not all(conforming.is_member(self.K, z) for z in points):
-            raise ValueError("a point that was decided or proposed is no member of the set")
-        if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
-            raise ValueError("the weights of a round are below 0, or above 1 in all")
-        counted = state.mixer.gap, *state.accounts.available, state.pool.count - state.vertices
-        if min(counted) < 0.0:
-            raise ValueError("a count of its experts or vertices is below 0, or too large")
-        if state.costs.values is not None and state.costs.values.shape != tuple(self.K.shape):
-            raise ValueError("the costs that were seen last are of another shape than points")
-        if state.dual.each is not None:
-            state.dual.each.require_sound()
+        state.require_sound(self.K)
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-from tidewolf.core import arrays, feedback
+from tidewolf.core import arrays, conforming, feedback, oracle
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, budget, certificate, late, paper, partly_seen
 from tidewolf.methods.accounts import Accounts
@@ -113,6 +113,23 @@ class State(NamedTuple):
     def point(self) -> paper.ProjectedPoint:
         own = self.descents[0]
         return paper.ProjectedPoint(self.pool.active(0), own.before_projection, own.y, own.distance)
+
+    def require_sound(self, K: oracle.HasLMO) -> None:
+        """Refuse what no learner over K leaves."""
+        decided = (self.upcoming, *self.pending)
+        points = [z for one in decided for z in (one.x, *one.points) if z is not None]
+        shares = [each for one in decided for each in (one.p, one.shares) if each.size]
+        if not all(conforming.is_member(K, z) for z in points):
+            raise ValueError("a point that was decided or proposed is no member of the set")
+        if not all(each.min() >= 0.0 and each.sum() <= 1.0 + 1e-6 for each in shares):
+            raise ValueError("the weights of a round are below 0, or above 1 in all")
+        counted = self.mixer.gap, *self.accounts.available, self.pool.count - self.vertices
+        if min(counted) < 0.0:
+            raise ValueError("a count of its experts or vertices is below 0, or too large")
+        if self.costs.values is not None and self.costs.values.shape != tuple(K.shape):
+            raise ValueError("the costs that were seen last are of another shape than points")
+        if self.dual.each is not None:
+            self.dual.each.require_sound()
 
     def in_units(self, unit: float) -> Self:
         """The same sums where gradients are `unit` times as long."""
