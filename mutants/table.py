@@ -494,7 +494,7 @@ PATCHES = {
             "tests/test_factor_rounds.py::test_it_is_the_learner_without_its_kernel",
         ),
         "rounds in a kernel step out of the ball": Patch(
-            "        if length2 > settings[RADIUS] * settings[RADIUS]:",
+            "        if shares[i] > 0.0 and length2 > settings[RADIUS] * settings[RADIUS]:",
             "        if length2 < 0.0:",
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),

@@ -37,12 +37,10 @@ a run proves of an interval needs none of this (evaluation/intervals.py).
 For experts that stay, A <= (1 + 3 C)/2 Delta in place of 2 Delta.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, final
 
 from tidewolf.core import settings, values
-from tidewolf.methods.steps.hedge import log_experts
 
 SCALE = 2.0  # Of their steps; chosen on the streams of benchmarks/decisions.py, seeds 0 and 1.
 
@@ -82,10 +80,6 @@ class Restarts(values.Value):
     def present(self, t: int) -> int:
         """How many there are after t rounds: the first ones."""
         return min((t // self.every).bit_length(), self.kept)
-
-    def spread(self, t: int, experts: int) -> float:
-        """C for so many experts after t rounds."""
-        return 1.0 + 2.0 * math.log1p(t // self.every / experts) / log_experts(experts)
 
     def births(self, before: int, t: int) -> list[tuple[int, int]]:
         """The number k and the place j of the last births after rounds before + 1 to t, one a place

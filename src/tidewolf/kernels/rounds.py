@@ -373,9 +373,8 @@ def step_experts(  # type: ignore[no-untyped-def]
                                 Y[i, e] += back * etas[i, b] * shares[i] * penalty[e]
             first = end
     for i in range(experts if factors == 1 else 0):
-        stays = shares[i] == 0.0 or permanent <= i < plain
-        length2 = 0.0 if stays else distance2(Y[i], center)
-        if length2 > settings[RADIUS] * settings[RADIUS]:
+        length2 = 0.0 if permanent <= i < plain else distance2(Y[i], center)
+        if shares[i] > 0.0 and length2 > settings[RADIUS] * settings[RADIUS]:
             share = settings[RADIUS] / math.sqrt(length2)
             for e in range(n):
                 Y[i, e] = center[e] + share * (Y[i, e] - center[e])

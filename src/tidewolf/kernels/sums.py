@@ -43,8 +43,7 @@ def step_sums(  # type: ignore[no-untyped-def]
         if shares[i] == 0.0:
             continue
         S, sigma, largest, y = steps[i, 0], steps[i, 1], steps[i, 2], Y[i]
-        own = dot(penalty, X[i]) - dot(penalty, played) if broken else 0.0
-        without = broken and penalty_value + own <= 0.0
+        without = broken and penalty_value + dot(penalty, X[i]) - dot(penalty, played) <= 0.0
         for e in range(len(g)):
             fed[e] = g[e] - penalty[e] if without else g[e]
         squares_of(fed, places, squares)

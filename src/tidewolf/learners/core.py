@@ -127,18 +127,14 @@ class Core(KeepsPending[State]):
         return next((one for one in self.experts if isinstance(one, Restarts)), None)
 
     @cached_property
-    def permanent(self) -> int:
-        """How many descents never restart."""
-        return len(self.scales) - (0 if self.restarts is None else self.restarts.kept)
-
-    @cached_property
     def summed(self) -> range:
-        """Those that restart, which step from the center along their sum of gradients."""
-        return range(self.permanent, len(self.scales))
+        """The descents that restart, which step from the center along their sum of gradients."""
+        every = len(self.scales)
+        return range(every - (0 if self.restarts is None else self.restarts.kept), every)
 
     def present(self, t: int) -> int:
         """How many descents there are after t rounds: the first ones."""
-        return self.permanent + (0 if self.restarts is None else self.restarts.present(t))
+        return self.summed.start + (0 if self.restarts is None else self.restarts.present(t))
 
     @cached_property
     def cells(self) -> int:
@@ -433,11 +429,13 @@ class Core(KeepsPending[State]):
         if self.restarts is None:
             return []
         born, experts = self.restarts.births(before, t), len(self.names)
-        return [(self.permanent + j, 1.0 / (experts + k)) for k, j in born]
+        return [(self.summed.start + j, 1.0 / (experts + k)) for k, j in born]
 
     def spread(self, t: int) -> float:
-        """By what gaps of the mixer are divided after t rounds."""
-        return 1.0 if self.restarts is None else self.restarts.spread(t, len(self.names))
+        """By what gaps of the mixer are divided after t rounds: C of experts/restarts.py."""
+        births = 0 if self.restarts is None else t // self.restarts.every
+        m = max(1, len(self.names))
+        return 1.0 + 2.0 * math.log1p(births / m) / log_experts(m)
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
@@ -660,7 +658,7 @@ class Core(KeepsPending[State]):
 
     @cached_property
     def _largest(self) -> int:
-        return max(range(self.permanent), key=lambda i: self.scales[i])
+        return max(range(self.summed.start), key=lambda i: self.scales[i])
 
     @cached_property
     def _pays_first(self) -> bool:

@@ -319,7 +319,7 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
-            "PERMANENT": learner.permanent,
+            "PERMANENT": learner.summed.start,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
