@@ -492,7 +492,7 @@ PATCHES = {
             "tests/test_factor_rounds.py::test_it_is_the_learner_without_its_kernel",
         ),
         "rounds in a kernel step out of the ball": Patch(
-            "        if length2 > settings[RADIUS] * settings[RADIUS]:",
+            "        if shares[i] > 0.0 and length2 > settings[RADIUS] * settings[RADIUS]:",
             "        if length2 < 0.0:",
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
@@ -537,12 +537,12 @@ PATCHES = {
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "the mixer in a kernel forgets its gap": Patch(
-            "    s[GAP] += max(0.0, -mixed)\n",
+            "    s[GAP] += max(0.0, -mixed) / s[SPREAD]\n",
             "",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "cells in a kernel give back one by one": Patch(
-            "end = first + 1 if first < int(settings[PLAIN]) else experts",
+            "end = first + 1 if first < plain else experts",
             "end = first + 1",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
@@ -552,8 +552,8 @@ PATCHES = {
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
         "whom the bank serves first in a kernel does not depend on trust": Patch(
-            "urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))",
-            "urgency[i] = math.sqrt(distance2(Y[i], X[i]))",
+            "urgency[i] = trust * min(",
+            "urgency[i] = min(",
             f"{ROUNDS}::test_an_ensemble_in_the_kernel_is_the_one_without",
         ),
     },

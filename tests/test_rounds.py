@@ -508,7 +508,7 @@ ENSEMBLES = {
     "plain": {},
     "few calls": {"calls_per_round": 0.5, "step_scales": (1.0, 0.1)},
     "calls enough": {"calls_per_round": 30.0, "tolerance": 0.5},
-    "season": {"experts": [tw.experts.Season(7, cells=3), tw.experts.Restarts(3, 3)]},
+    "season": {"experts": [tw.experts.Season(7, cells=3), tw.experts.Restarts(5, 3)]},
     "dozing": {"experts": [Dozing(7, cells=3)], "horizon": 1, "caution": 0.1},
 }
 RESOLVING = {

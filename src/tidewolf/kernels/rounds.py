@@ -51,6 +51,7 @@ from tidewolf.kernels.active_set import (
 )
 from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
 from tidewolf.kernels.mixing import log_of_sum, mix
+from tidewolf.kernels.sums import squares_of, step_sums
 
 # What `rounds` comes back with, beside the codes of active_set.py.
 PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
@@ -58,12 +59,13 @@ PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
 # What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
 # whether a round is in the middle of its projections, how many are done and how many there are;
 # what the mixer remembers; the slopes of rounds whose context was unknown; whether advisers have
-# not seen the last round; what `Aim` of methods/steps/lyapunov.py has; and `SharpSums`.
+# not seen the last round; by what gaps of the mixer are divided; what `Aim` of
+# methods/steps/lyapunov.py has; and `SharpSums`.
 ROUNDS, VIOLATION, LOSS_SLOPE, LIMIT_SLOPE, LEAST_RATIO, EXPONENT, PAID, LOSS_AT = range(8)
 IMPOSSIBLE, ORACLE_BUDGET, ALL_CALLS, LIMIT_AT = range(8, 12)
 HALF_WAY, AT_EXPERT, SERVED, GAP, RANGE, UNKNOWN_LOSS, UNKNOWN_LIMIT = range(12, 19)
-UNADVISED, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS = range(19, 26)
-SHARP_AT, SHARP_PAID, BROKEN, SCALARS = range(26, 30)
+UNADVISED, SPREAD, LOG_WEIGHT, AIMED, REACH_AT, UNIT_AT, JUMPS, SHIFTS = range(19, 27)
+SHARP_AT, SHARP_PAID, BROKEN, SCALARS = range(27, 31)
 
 # What a descent remembers of the steps of each factor: S, sigma = 1/(2 eta), the largest |g|.
 SQUARES_OF, INVERSE_OF, LARGEST_OF = range(3)
@@ -100,9 +102,6 @@ SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
 # With 64 the violation on `freeway` rose by a quarter; with 256 nothing is gained, and each row
 # costs time and memory.
 SPARE, IDLE = 32, 128
-# Where the oracle serves descents that restart, the trust of the j-th counts as j times this at
-# least: those that live longer are served before they are trusted.
-LEAST_TRUST = 0.05
 # Corrective steps end when the pairwise gap is below this share of the tolerance.
 CORRECTIVE_STEPS, CORRECTIVE_GAP = 30, 0.1
 LN2 = math.log(2.0)
@@ -318,42 +317,25 @@ def weigh(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def squares_of(d, places, squares):  # type: ignore[no-untyped-def]
-    """|d_b|^2 of every factor b, which has the entries places[b] up to places[b + 1].
-
-    Reference: sums of squares, in tests/test_rounds.py.
-    """
-    if len(squares) == len(d):
-        for e in range(len(d)):
-            squares[e] = d[e] * d[e]
-    elif len(squares) == 1:
-        squares[0] = dot(d, d)
-    else:
-        for b in range(len(squares)):
-            total = 0.0
-            for e in range(places[b], places[b + 1]):
-                total += d[e] * d[e]
-            squares[b] = total
-
-
-@kernel
 def step_experts(  # type: ignore[no-untyped-def]
     g, penalty, penalty_value, broken, played, center, settings, places, radii, diameters, Y, steps,
     sums, scales, shares, squares, etas,
 ):  # fmt: skip
     """Y after every descent's step along -share g, with what steps remember, factor by factor:
-    cells, which follow the plain descents, give back together what lands past a limit. A set of
+    cells, which follow the plain descents, give back together what lands past a limit; `step_sums`
+    has those that restart, whose etas are 0. A set of
     several factors has an exact projection, so that balls are left to it.
 
     Reference: `descend_together` of methods/steps/adagrad.py, and `into_ball`.
     """
     experts, factors, n = len(Y), len(radii), len(g)
+    plain, permanent = int(settings[PLAIN]), int(settings[PERMANENT])
     squares_of(g, places, squares)
     if not added(squares) > 0.0:
         return
     for i in range(experts):
         share = shares[i]
-        if share == 0.0:
+        if share == 0.0 or permanent <= i < plain:
             continue
         S, sigma, largest, eta, y = steps[i, 0], steps[i, 1], steps[i, 2], etas[i], Y[i]
         for b in range(factors):
@@ -377,7 +359,7 @@ def step_experts(  # type: ignore[no-untyped-def]
         squares_of(penalty, places, squares)
         first = 0
         while first < experts:
-            end = first + 1 if first < int(settings[PLAIN]) else experts
+            end = first + 1 if first < plain else experts
             past, square, held = dot(penalty, played) - penalty_value, 0.0, False
             for i in range(first, end):
                 if shares[i] > 0.0:
@@ -395,8 +377,8 @@ def step_experts(  # type: ignore[no-untyped-def]
                                 Y[i, e] += back * etas[i, b] * shares[i] * penalty[e]
             first = end
     for i in range(experts if factors == 1 else 0):
-        length2 = distance2(Y[i], center) if shares[i] > 0.0 else 0.0
-        if length2 > settings[RADIUS] * settings[RADIUS]:
+        length2 = 0.0 if permanent <= i < plain else distance2(Y[i], center)
+        if shares[i] > 0.0 and length2 > settings[RADIUS] * settings[RADIUS]:
             share = settings[RADIUS] / math.sqrt(length2)
             for e in range(n):
                 Y[i, e] = center[e] + share * (Y[i, e] - center[e])
@@ -405,8 +387,7 @@ def step_experts(  # type: ignore[no-untyped-def]
 @kernel
 def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-untyped-def]
     """What the budget serves first, those who are trusted and far from their y; returns how many
-    are
-    served: cells without a share are not.
+    are served: cells without a share are not. Sums lead far out: 2R is as far as others can be.
 
     Reference: `Core._order`.
     """
@@ -420,10 +401,8 @@ def order_of(X, Y, p, shares, precedence, settings, order):  # type: ignore[no-u
         trust = 1.0
         if len(p) > 0:
             own = p[i] if i < plain else p[plain] * shares[i]
-            if settings[PERMANENT] <= i < plain:
-                own = max(own, LEAST_TRUST * (i + 1 - settings[PERMANENT]))
             trust = precedence[i] * own
-        urgency[i] = trust * math.sqrt(distance2(Y[i], X[i]))
+        urgency[i] = trust * min(2.0 * settings[RADIUS], math.sqrt(distance2(Y[i], X[i])))
         if settings[PAYS_FIRST] > 0.0 and i == int(settings[LONGEST]):
             urgency[i] = np.inf
         k = served
@@ -453,7 +432,7 @@ def hedge(s, totals, losses):  # type: ignore[no-untyped-def]
         mixed -= log_of_sum(rate, totals, after, losses, 1.0) / rate
     for i in range(len(totals)):
         totals[i] += losses[i]
-    s[GAP] += max(0.0, -mixed)
+    s[GAP] += max(0.0, -mixed) / s[SPREAD]
     s[RANGE] = max(s[RANGE], high - low)
 
 
@@ -642,6 +621,7 @@ def rounds(  # type: ignore[no-untyped-def]
     ) = recorded(record)  # fmt: skip
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
+    permanent = int(settings[PERMANENT])
     s, x, X, Y, before, steps, sums, gradient_sums, sharp, Z, awake, p, totals, accounts = parts(
         state, len(center), len(radii), len(scales), cells, experts
     )
@@ -654,7 +634,7 @@ def rounds(  # type: ignore[no-untyped-def]
     numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, settings[MARGIN])
     dimension, advised = int(settings[DIMENSION]), kernels[AT_RESOLVE] != 0
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
-    for i in range(int(settings[PERMANENT]), plain):
+    for i in range(permanent, plain):
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
     for i in range(k):
         t, row = first + i, offset + i
@@ -725,6 +705,10 @@ def rounds(  # type: ignore[no-untyped-def]
                 along[0], along[1], penalty_value, value > 0.0, x, center, settings, places, radii,
                 diameters, Y, steps, sums, scales, shares, squares, etas,
             )  # fmt: skip
+            step_sums(
+                along[0], along[1], penalty_value, value > 0.0, x, center, permanent, plain, places,
+                diameters, X, Y, steps, scales, shares, squares, work[0],
+            )  # fmt: skip
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):
@@ -735,7 +719,8 @@ def rounds(  # type: ignore[no-untyped-def]
             own = order[int(s[AT_EXPERT])]
             if exact:
                 project(kernels[AT_PROJECT], Y[own], floats, ints, X[own])
-                copy_to(X[own], Y[own])
+                if not permanent <= own < plain:
+                    copy_to(X[own], Y[own])
                 sums[own, APART_OF], sums[own, CALLS_OF], sums[own, MOVED_OF] = 0.0, 0.0, 1.0
                 s[AT_EXPERT] += 1.0
                 continue
@@ -747,6 +732,8 @@ def rounds(  # type: ignore[no-untyped-def]
             if code != DONE:
                 return i, code, int(at[COUNT])
             sums[own, CALLS_OF], sums[own, MOVED_OF] = at[CALLS], at[LAST]
+            if permanent <= own < plain:
+                copy_to(before[own], Y[own])
             sums[own, APART_OF] = math.sqrt(at[DISTANCE2])
             s[ORACLE_BUDGET] -= at[CALLS]
             s[ALL_CALLS] += at[CALLS]

@@ -53,7 +53,6 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
 from tidewolf.experts.restarts import Restarts
-from tidewolf.kernels.rounds import LEAST_TRUST
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
@@ -124,13 +123,14 @@ class Core(KeepsPending[State]):
         return next((one for one in self.experts if isinstance(one, Restarts)), None)
 
     @cached_property
-    def permanent(self) -> int:
-        """How many descents never restart."""
-        return len(self.scales) - (0 if self.restarts is None else self.restarts.kept)
+    def summed(self) -> range:
+        """The descents that restart, which step from the center along their sum of gradients."""
+        every = len(self.scales)
+        return range(every - (0 if self.restarts is None else self.restarts.kept), every)
 
     def present(self, t: int) -> int:
         """How many descents there are after t rounds: the first ones."""
-        return self.permanent + (0 if self.restarts is None else self.restarts.present(t))
+        return self.summed.start + (0 if self.restarts is None else self.restarts.present(t))
 
     @cached_property
     def cells(self) -> int:
@@ -408,21 +408,26 @@ class Core(KeepsPending[State]):
 
     def _restarted(self, state: State, before: int) -> State:
         """The state with the descents that begin anew after the rounds since `before`."""
-        pool, descents, mixer, pending = state.pool, [*state.descents], state.mixer, state.pending
+        descents, mixer, pending = [*state.descents], state.mixer, state.pending
         for i, share in self.births(before, state.t):
-            origin = mixer.leader(len(self.scales), i)
-            pool, x = pool.copied(origin, i), pool.x(origin)
-            descents[i] = Descent(x, x, adagrad.DescentSums.start(self._factors))
+            sums = adagrad.DescentSums.start(self._factors)
+            descents[i] = Descent(self.K.center, self.K.center, sums)
             mixer = mixer.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
-        return state._replace(pool=pool, descents=tuple(descents), mixer=mixer, pending=pending)
+        return state._replace(descents=tuple(descents), mixer=mixer, pending=pending)
 
     def births(self, before: int, t: int) -> list[tuple[int, float]]:
         """The descents that begin anew after rounds before + 1 to t, and their shares of trust."""
         if self.restarts is None:
             return []
         born, experts = self.restarts.births(before, t), len(self.names)
-        return [(self.permanent + j, 1.0 / (experts + k)) for k, j in born]
+        return [(self.summed.start + j, 1.0 / (experts + k)) for k, j in born]
+
+    def spread(self, t: int) -> float:
+        """By what gaps of the mixer are divided after t rounds: C of experts/restarts.py."""
+        births = 0 if self.restarts is None else t // self.restarts.every
+        m = max(1, len(self.names))
+        return 1.0 + 2.0 * math.log1p(births / m) / log_experts(m)
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
         feedback = one.functions or one.block
@@ -455,7 +460,8 @@ class Core(KeepsPending[State]):
             unseen = [one._replace(functions=None) for one in observed]
             return self._mixed(state, unseen, each, weighed)
         mixed = np.sum([one.mixed for one in fed], axis=0)
-        mixer = mixer.updated(mixed, len(state.pending))
+        before = state.t - sum(one.block.rounds for one in observed)
+        mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
         return state._replace(mixer=mixer, accounts=accounts), fed
 
     @cached_property
@@ -545,10 +551,14 @@ class Core(KeepsPending[State]):
                 y, _, sums, distance = descents[i]
                 reach = adagrad.reaches(factors, state.pool.x(i), y, distance)
                 parts.append(adagrad.Part(y, share, sums, reach, rounds_late))
-            stepped = adagrad.descend_together(parts, grad, scale, self._keep, factors)
+            if which[0] in self.summed:
+                own = parts[0], state.pool.x(which[0])
+                stepped = [adagrad.step_along_sum(*own, grad, scale, self.K.center, factors)]
+            else:
+                stepped = adagrad.descend_together(parts, grad, scale, self._keep, factors)
             for i, (y, sums) in zip(which, stepped, strict=True):
                 again, distance = i >= plain and len(observed) > 1, descents[i].distance
-                if again or not factors.exact:  # else it is projected before its next step
+                if again or not (factors.exact or i in self.summed):  # else projected at once
                     y = adagrad.into_balls(y, self.K.center, factors)
                 if again:
                     distance = arrays.norm(y - state.pool.x(i))
@@ -584,7 +594,7 @@ class Core(KeepsPending[State]):
             if self.names:
                 own_calls[min(i, len(self.scales))] += found.calls
             distance = math.sqrt(found.distance2)
-            y = own.y if found.y is y else found.y
+            y = own.y if found.y is y or i in self.summed else found.y
             descents[i] = own._replace(y=y, before_projection=own.y, distance=distance)
         tidied = pool.tidied()
         if tidied is not pool:  # other rows now: advisers get all of them again
@@ -613,8 +623,6 @@ class Core(KeepsPending[State]):
         there = self.present(state.t - sum(one.block.rounds for one in observed))
         for one in observed:
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(there)}
-            for j, i in enumerate(range(self.permanent, there), start=1):
-                own[i] = max(own[i], LEAST_TRUST * j)
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])
             trust |= {i: max(weight, trust.get(i, 0.0)) for i, weight in own.items()}
@@ -623,7 +631,7 @@ class Core(KeepsPending[State]):
             if self._pays_first and i == self._largest:
                 return math.inf
             apart = arrays.norm(state.descents[i].y - state.pool.x(i))
-            return self._precedence[i] * trust[i] * apart
+            return self._precedence[i] * trust[i] * min(2.0 * self.K.radius, apart)
 
         return sorted(trust, key=urgency, reverse=True) if len(trust) > 1 else list(trust)
 
@@ -640,7 +648,7 @@ class Core(KeepsPending[State]):
 
     @cached_property
     def _largest(self) -> int:
-        return max(range(self.permanent), key=lambda i: self.scales[i])
+        return max(range(self.summed.start), key=lambda i: self.scales[i])
 
     @cached_property
     def _pays_first(self) -> bool:
@@ -680,9 +688,7 @@ class Core(KeepsPending[State]):
             )
         root, Lam = math.sqrt(self.horizon or 1), log_experts(len(self.names))
         mixed = math.sqrt(Lam) + (4.0 / 3.0 * Lam + 2.0) / root if self.names else 0.0
-        if self.restarts is not None:
-            births, m = (self.horizon or 1) // self.restarts.every, len(self.names)
-            mixed *= 1.0 + 0.5 * math.log1p(births / m) / Lam
+        mixed *= 0.25 + 0.75 * self.spread(self.horizon or 1)  # of births, if there are any
         price = math.sqrt(0.5 * self.block) * adagrad.price_at_most(
             self.K, self.scales[self._largest], e
         )

@@ -234,7 +234,6 @@ class ArrayState:
             x, aimed = arrays.X[i], arrays.before[i]
             y = arrays.Y[i] if moved > 0.0 else aimed
             if kernel.exact:
-                y = x
                 actives.append(ExactPoint(x))
             else:
                 warm = getattr(since.pool.actives[i], "warm", None)
@@ -318,7 +317,7 @@ class CompiledRounds:
             "PAYS_FIRST": learner._pays_first,
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
-            "PERMANENT": learner.permanent,
+            "PERMANENT": learner.summed.start,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
@@ -475,6 +474,7 @@ class CompiledRounds:
         begun, record = -1, scratch.nothing
         if records is not None:
             begun, record = records.first, names.recorded.pack(*records.arrays)
+        now.arrays.s[names.SPREAD] = self.learner.spread(before)
         done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
         try:
             while True:
@@ -532,11 +532,8 @@ class CompiledRounds:
         """Descent i begins anew. Reference: `Core._restarted`."""
         arrays = now.arrays
         mixer = Mixer(arrays.totals, float(arrays.s[names.GAP]))
-        origin = mixer.leader(self.plain, i)
-        for of_all in (arrays.X, arrays.Y, arrays.before):
-            of_all[i] = arrays.X[origin]
+        arrays.Y[i] = arrays.before[i] = self.learner.K.center
         arrays.steps[i] = arrays.sums[i] = 0.0
-        now.weights[i] = now.weights[origin]
         arrays.totals[:] = mixer.with_newcomer(i, share).totals
 
     def shares(self, number: int, k: int, functions: Functions | None = None, t: int = 0) -> Floats:
@@ -609,7 +606,7 @@ class _Scratch:
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.empty((descents, factors)))
+        self._own, self._more = own, (*more, np.zeros((descents, factors)))
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 

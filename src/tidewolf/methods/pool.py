@@ -68,12 +68,6 @@ class Pool(checkpoint.Stored):
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
         return Pool.of(actives, which), found
 
-    def copied(self, origin: int, to: int) -> Pool:
-        """The same with one point where another is."""
-        actives = list(self.actives)
-        actives[to] = actives[origin]
-        return Pool(tuple(actives), self.table, self.count)
-
     def with_vertices(self, vertices: tuple[Vertex, ...]) -> Pool:
         """The same with more candidates, where the table is one of whole vertices."""
         if not isinstance(self.actives[0], ActiveSet):

@@ -69,6 +69,28 @@ u = y' + eta P, and y'' = u - lam P. As w h + <P, z - x> <= 0, <P, u - z> >= w h
 so |u - lam P - z|^2 <= |u - z|^2 - 2 lam m + lam^2 |P|^2. That parabola is least at m/|P|^2; lam
 lies between there (0 or eta where it is outside) and eta, so eta is no better, and gives the
 right-hand side above.
+
+*Along the sum of gradients* (dual averaging, Nesterov 2009): a descent may begin every step at the
+center c,
+
+    y_t = c - eta_{t-1} G_{t-1},   G the sum of the gradients fed,   sigma_t = sqrt(S_t/2)/(k D),
+
+D the diameter. The member z* nearest to y minimises <G, z> + sigma |z - c|^2. For every u in K
+
+    sum_t <g_t, z*_t - u>  <=  sigma_T R^2 + sum_t min( |g_t| D, |g_t|^2/(4 sigma_{t-1}) )
+                           <=  sqrt(S_T) ( R^2/(sqrt(2) k D) + k D + 3.42 D ).
+
+Proof: the first line is that of follow-the-regularised-leader (McMahan 2017). In rounds with
+|g_t|^2 <= S_{t-1}, S_t <= 2 S_{t-1} and the second term is at most k D |g_t|^2/(2 sqrt(S_t)), that
+is k D sqrt(S_T) in all. In others S more than doubles, and |g_t| D <= D sqrt(S_t): these add up to
+D sqrt(S_T)/(1 - 1/sqrt(2)). With z in place of z* it costs "apart" = sum <g_t, z_t - z*_t> more;
+|z - z*|^2 is at most the gap <z - y, z - v>, v = lmo(z - y).
+
+Such a descent, at z, is fed V grad f alone if z satisfies the limit, linearised at x. For
+l(v) = V <grad f, v> + max(0, w h + <P, v - x>) is convex, s is a subgradient at x, and what is fed
+is one at z, so for every u that is feasible
+
+    V <grad f, x - u> + w h  =  l(x) - l(u)  <=  <s, x - z> + <fed, z - u>.
 """
 
 from __future__ import annotations
@@ -250,3 +272,16 @@ def descend_together(
         (arrays.plus(step.y, back * part.share * spread(step.etas, factors, P), P), step.sums)
         for part, step in zip(parts, steps, strict=True)
     ]
+
+
+def step_along_sum(
+    own: Part, x: Array, grad: StepGradient, scale: float, center: Array, factors: Factors
+) -> tuple[Array, DescentSums]:
+    """Where a descent at x leads from the center along its sum of gradients, and its sums."""
+    g, P = grad.g, grad.penalty_gradient
+    if P is not None and grad.penalty_value + arrays.inner(P, x - grad.x) <= 0.0:
+        g = g - P
+    norms2, D = squares(g, factors), factors.diameters
+    step = descend(center, g, norms2, own.sums, D, factors, scale, pending=own.pending)
+    kept = spread(2.0 * step.etas * own.sums.inverse_steps, factors, g)
+    return step.y + kept * (own.y - center), step.sums

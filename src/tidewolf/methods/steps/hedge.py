@@ -32,6 +32,9 @@ A member that begins anew, or for the first time, gets a share q of all weight: 
 p_i = q, those of the others stay (experts/restarts.py has what that costs). Before it begins, L is
 infinite.
 
+Gaps may count less, Delta <- Delta + max(0, -mix)/C with C that never falls: eta still never grows,
+and -L_i <= (1 + C) Delta. It is for members that begin anew, which the mixer pays for.
+
 A member that is absent has l_i = 0: it "proposes what is played". Weights among those awake are p
 renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 """
@@ -70,12 +73,6 @@ class Mixer(NamedTuple):
         totals[list(members)] = math.inf
         return self._replace(totals=frozen(totals))
 
-    def leader(self, count: int, but: int) -> int:
-        """Who is trusted most of the first `count`, but not this one."""
-        totals = self.totals[:count].copy()
-        totals[but] = math.inf
-        return int(totals.argmin())
-
     def with_newcomer(self, i: int, share: float) -> Mixer:
         """The same where member i begins with this share of all weight; as the best while eta is
         infinite.
@@ -105,9 +102,9 @@ class Mixer(NamedTuple):
         p[awake] = np.array(lead) / sum(lead)  # one after another, as a kernel adds
         return p
 
-    def updated(self, losses: Floats, pending: int = 0) -> Mixer:
+    def updated(self, losses: Floats, pending: int = 0, spread: float = 1.0) -> Mixer:
         """After a round with these losses relative to what was played, 0 for those absent; so many
-        rounds are not observed yet.
+        rounds are not observed yet; `spread` is C.
         """
         behind, rate = self.totals - self.totals.min(), self.rate
         after = behind + losses
@@ -116,7 +113,7 @@ class Mixer(NamedTuple):
             # each sum has a term of 1, so that nothing overflows or is lost
             mix += (_log_of_sum(rate, behind) - _log_of_sum(rate, after - mix)) / rate
         largest = max(self.largest, float(losses.max() - losses.min()))
-        gap = max(self.gap + max(0.0, -mix), pending * largest)
+        gap = max(self.gap + max(0.0, -mix) / spread, pending * largest)
         return Mixer(frozen(self.totals + losses), gap, largest)
 
 
