@@ -705,10 +705,11 @@ def rounds(  # type: ignore[no-untyped-def]
                 along[0], along[1], penalty_value, value > 0.0, x, center, settings, places, radii,
                 diameters, Y, steps, sums, scales, shares, squares, etas,
             )  # fmt: skip
-            step_sums(
-                along[0], along[1], penalty_value, value > 0.0, x, center, permanent, plain, places,
-                diameters, X, Y, steps, scales, shares, squares, work[0],
-            )  # fmt: skip
+            if permanent < plain and dot(along[0], along[0]) > 0.0:
+                step_sums(
+                    along[0], along[1], penalty_value, value > 0.0, x, center, permanent, plain,
+                    places, diameters, X, Y, steps, scales, shares, squares, work[0],
+                )  # fmt: skip
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):

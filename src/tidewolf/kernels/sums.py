@@ -37,8 +37,6 @@ def step_sums(  # type: ignore[no-untyped-def]
 
     Reference: `step_along_sum` of methods/steps/adagrad.py.
     """
-    if not dot(g, g) > 0.0:
-        return
     for i in range(first, end):
         if shares[i] == 0.0:
             continue
