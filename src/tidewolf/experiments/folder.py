@@ -657,7 +657,7 @@ def write_tunnels(folder: Path, problem: Problem) -> None:
         "commodity": [net.demands[j].name for j in net.owner],
         "tunnel": net.names,
         "path": [
-            PathShare("", each.nodes, 0, 0, net.distinct_names(each.links)).name for each in paths
+            PathShare("", each.nodes, 0, 0, net._distinct_names(each.links)).name for each in paths
         ],
         "length": [path.length for path in paths],
     }

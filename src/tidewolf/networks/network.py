@@ -143,7 +143,8 @@ class PathRows(settings.Check):
                 found.append(path)
                 continue
             nodes = tuple(as_items(path, f"A path of {what}", such))
-            if len(nodes) < 2 or len(set(nodes)) < len(nodes):
+            hashable = all(isinstance(node, Hashable) for node in nodes)
+            if not hashable or len(nodes) < 2 or len(set(nodes)) < len(nodes):
                 raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
             found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
         for name, count in Counter(path.name for path in found if path.name).items():
@@ -719,7 +720,7 @@ class Network(OnLinks):
         sent = self._once(demands)
         x = to_numpy(as_point(x, self.K.shape, "The decision"))
         return [
-            PathShare(of.name, nodes, share, share * float(volume), self.distinct_names(links))
+            PathShare(of.name, nodes, share, share * float(volume), self._distinct_names(links))
             for of, volume, paths in zip(self.demands, sent, self._paths(x), strict=True)
             for share, links, nodes in paths
         ]
@@ -742,7 +743,7 @@ class Network(OnLinks):
             for flow, own in zip(flows, parts, strict=True)
         ]
 
-    def distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
+    def _distinct_names(self, links: Sequence[int]) -> tuple[str, ...]:
         """The names of those of some links that have others beside them."""
         return tuple(self.link_names[i] for i in links if self._parallel[self.links[i]] > 1)
 

@@ -497,8 +497,11 @@ def links_used(
 
 
 def _chosen_links(i: int, commodity: graphs.Commodity, every: range) -> tuple[int, ...]:
-    links = commodity.links
-    chosen = tuple(links) if isinstance(links, Iterable) else (-1,)
+    links: Any = commodity.links
+    try:
+        chosen = tuple(links)
+    except TypeError:
+        chosen = (-1,)
     if not all(isinstance(e, int | np.integer) and e in every for e in chosen):
         words = f"links must be places from 0 to {every[-1]}, not {arguments.shown(links)}."
         raise InvalidInput(f"{commodity.called(i)}: {words}", setting="commodities")
