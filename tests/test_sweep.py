@@ -195,7 +195,8 @@ def test_what_failed_is_tried_again_and_nothing_else(tmp_path):
 @pytest.mark.parametrize("mortal", few(1, [False, True]))
 def test_a_process_that_dies_costs_nothing_and_a_cell_that_kills_is_a_failure(mortal, tmp_path):
     once = [Trap("mortal", "die", str(tmp_path / "dead"))] if mortal else []
-    sources = [*once, Trap("killer", "die"), ROUTING]
+    # not the killer beside the mortal one: who dies takes the processes of all with it
+    sources = [*once, ROUTING, Trap("killer", "die")]
     cells = cells_of(sources, ["SinhaVaze"], horizons=[10])
     found = sweep(cells, tmp_path / "out", engine=jobs.on_processes(2))
     kills = [source.name == "killer" for source in sources]
