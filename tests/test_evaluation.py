@@ -22,7 +22,7 @@ from tidewolf.core.errors import InvalidInput, WrongType
 from tidewolf.core.jit import Kernel, compiling, kernel
 from tidewolf.evaluation import recording, tracking
 from tidewolf.evaluation.comparison import ALLOWED
-from tidewolf.evaluation.metrics import Outcome, beside, verdict
+from tidewolf.evaluation.metrics import beside, verdict
 from tidewolf.evaluation.rates import growth
 from tidewolf.evaluation.run import RunProgress
 from tidewolf.evaluation.tracking import entry_names, time_texts
@@ -467,7 +467,7 @@ amounts = st.floats(1e-3, 1e6)
 
 @given(own=amounts, other=amounts, ours=st.floats(0, 10), theirs=st.floats(0, 10))
 def test_the_direction_is_that_of_the_numbers(own, other, ours, theirs):
-    sentence = beside(Outcome("A", own, ours), Outcome("B", other, theirs))
+    sentence = beside(("A", "B"), (own, other), (ours, theirs))
     assert sentence.startswith("A cost ")
     assert sentence.endswith(("(lower is better).", "; lower is better)."))
     cost = sentence.partition(" B")[0]
@@ -479,7 +479,7 @@ def test_the_direction_is_that_of_the_numbers(own, other, ours, theirs):
 
 @pytest.mark.parametrize(("own", "other", "word"), [(-2.0, -1.0, "less"), (1.0, -1.0, "more")])
 def test_losses_below_zero_have_no_shares(own, other, word):
-    sentence = beside(Outcome("A", own, 0.0), Outcome("B", other, 0.0))
+    sentence = beside(("A", "B"), (own, other), (0.0, 0.0))
     assert "%" not in sentence
     assert f"{word} than B" in sentence
 

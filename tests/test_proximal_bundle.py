@@ -127,7 +127,9 @@ def test_piecewise_linear_blocks_are_solved_to_an_accuracy(K, seed, b, p, ties, 
     accuracy = (1e-5 if next_to_linear else 1e-8) * scale(task)
     solved = solve_penalty(task, accuracy)
     honest(task, solved, rng)
-    assert solved.gap <= accuracy or (p == 0 and next_to_linear)
+    # the programs' own tolerance of a limit, which the penalty multiplies
+    reached = accuracy + (1e-7 * delta * K.radius if next_to_linear else 0.0)
+    assert solved.gap <= reached or (p == 0 and next_to_linear)
     assert solved.looks <= (60 if p else 1000)
 
 

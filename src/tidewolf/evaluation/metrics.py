@@ -605,21 +605,23 @@ def verdict(runs: Sequence[Run], names: Sequence[str]) -> str:
         return ""
     did = "filled the fullest link" if isinstance(runs[0].stream.losses, MaxUtilization) else "cost"
     losses = [float(run.losses.mean()) for run in runs]
-    broken, first = [float(run.violations.mean()) for run in runs], f"{names[0]} {did}"
+    broken = [float(run.violations.mean()) for run in runs]
     if len(runs) == 1:
-        return _alone(runs[0], first, losses[0], broken[0])
+        return _alone(runs[0], f"{names[0]} {did}", losses[0], broken[0])
     others = range(1, len(runs))
     solving = [i for i in others if names[i].startswith("Resolve")]
     i = min(solving or others, key=lambda i: losses[i])
-    cost, ours, theirs = (
-        f"{first} {_compared(losses[0], losses[i])} {names[i]}",
-        broken[0],
-        broken[i],
-    )
+    return beside((names[0], names[i]), (losses[0], losses[i]), (broken[0], broken[i]), did)
+
+
+def beside(
+    names: Sequence[str], losses: Sequence[float], violations: Sequence[float], did: str = "cost"
+) -> str:
+    cost, (ours, theirs) = f"{names[0]} {did} {_compared(*losses)} {names[1]}", violations
     if ours == theirs == 0.0:
         return f"{cost}, and neither violated a constraint (lower is better)."
     if ours == 0.0 or theirs == 0.0:
-        none, some = (names[0], names[i]) if ours == 0.0 else (names[i], names[0])
+        none, some = names if ours == 0.0 else names[::-1]
         amount = f"{some} by {short_number(ours + theirs)} per round on average"
         return f"{cost}; {none} violated no constraint, {amount} (lower is better)."
     more = max(ours, theirs) / min(ours, theirs)

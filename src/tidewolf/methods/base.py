@@ -135,22 +135,27 @@ EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
         ),
     ),
 }
-# The methods, of learners and capabilities, that users may call: their arguments are checked here,
-# and no subclass checks again.
-CHECKED = (
-    "act", "acts", "bound", "bound_between", "defer", "drop", "experts_of", "limit_bounds",
-    "notes", "on_feedback", "rounds_left", "save", "update", "with_info",
-)  # fmt: skip
+_OF_A_STATE = ("act", "acts", "defer", "experts_of", "notes", "rounds_left", "save", "update")
+# The first arguments of the methods, of learners and capabilities, that users may call, whatever a
+# subclass calls them: they are checked here, and no subclass checks again.
+CHECKED: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_OF_A_STATE, ("state",)),
+    **dict.fromkeys(("bound", "bound_between", "limit_bounds"), ("record",)),
+    "with_info": ("state", "info"),
+    "on_feedback": ("state", "arrivals"),
+    "drop": ("state", "rounds"),
+}
 
 
 def _checked(name: str, method: Any) -> Any:
     names = tuple(signature(method).parameters)[1:]
+    kinds = dict(zip(names, CHECKED[name], strict=False))
 
     @wraps(method)
     def checked(self: Learner[Any], *given: Any, **named: Any) -> Any:
         for parameter, value in (*zip(names, given, strict=False), *named.items()):
-            if parameter in EXPECTED:
-                refuse_state(self, value, parameter)
+            if parameter in kinds:
+                refuse_state(self, value, kinds[parameter])
         found = method(self, *given, **named)
         if name == "bound":
             record: Record = given[0] if given else named["record"]

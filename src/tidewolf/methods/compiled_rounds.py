@@ -234,6 +234,7 @@ class ArrayState:
             x, aimed = arrays.X[i], arrays.before[i]
             y = arrays.Y[i] if moved > 0.0 else aimed
             if kernel.exact:
+                y = y if i in kernel.learner.summed else x
                 actives.append(ExactPoint(x))
             else:
                 warm = getattr(since.pool.actives[i], "warm", None)

@@ -535,7 +535,8 @@ def _traffic_of_pairs(
     noise = autoregressive_noise(seed, "pairs traffic", rounds, most.shape, MEMORY)
     # rounds stay in rows, which add up alike
     demands = np.exp(NOISE["pairs"] * noise) / most.mean()
-    return most, demands * (pull[:, sources] * pull[:, targets])
+    demands *= pull[:, sources] * pull[:, targets]
+    return most, demands
 
 
 def without_stubs(cables: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
