@@ -435,7 +435,7 @@ class Chebyshev:
         self.size, self.theta = float(np.abs(self.values).max()), float(self.values[-1])
         gap = tolerance * self.size
         gap = max(gap - 2.0 * self.rounding, 0.5 * gap, self.floor - self.theta)
-        self.finest = gap / 8.0  # theta may be too low by a part of that: 16 eps were added to G
+        self.finest = gap  # theta may be too low by a part of that: 16 eps were added to G
         return self.theta, gap
 
     def logarithm(self, z: float, mass: float) -> float:
