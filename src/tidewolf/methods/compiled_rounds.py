@@ -91,7 +91,7 @@ class Arrays(NamedTuple):
         s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
         s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
         s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
-        s[names.GAP], s[names.RANGE] = state.mixer.gap, state.mixer.largest
+        s[names.GAP], s[names.RANGE], s[names.SPREAD] = state.mixer.gap, state.mixer.largest, 1.0
         s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
         s[names.LOG_WEIGHT : names.SHARP_AT] = dual.aim or 0.0
         s[names.SHARP_AT : names.SCALARS] = dual.sharp[2:]
@@ -466,6 +466,7 @@ class CompiledRounds:
         before, restarts = now.t, self.learner.restarts
         if restarts is not None:  # up to the next birth
             k = min(k, restarts.every - before % restarts.every)
+            now.arrays.s[names.SPREAD] = self.learner.spread(before)
         spare = self._spare[MODE.interprets, advice is not None]
         try:
             scratch = spare.pop()
@@ -475,7 +476,6 @@ class CompiledRounds:
         begun, record = -1, scratch.nothing
         if records is not None:
             begun, record = records.first, names.recorded.pack(*records.arrays)
-        now.arrays.s[names.SPREAD] = self.learner.spread(before)
         done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
         try:
             while True:
