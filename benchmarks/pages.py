@@ -72,6 +72,8 @@ class Table(NamedTuple):
         old, new = ({row[0]: row for row in table.rows} for table in (self, now))
         found = [f"{key!r} is on one side only" for key in sorted(old.keys() ^ new.keys())]
         for key in [row[0] for row in self.rows if row[0] in new]:
+            if any(ABSENT in cell for cell in (*old[key], *new[key])):
+                continue
             for column, before, after in zip(self.head, old[key], new[key], strict=True):
                 if "seconds" not in column and not _alike(before, after, near):
                     found.append(f"{key}, {column}: {before} on the page, {after} now")
@@ -79,8 +81,6 @@ class Table(NamedTuple):
 
 
 def _alike(before: str, after: str, near: float) -> bool:
-    if ABSENT in before or ABSENT in after:
-        return True
     old, new = before.split(), after.split()
     return len(old) == len(new) and all(_near(a, b, near) for a, b in zip(old, new, strict=True))
 
