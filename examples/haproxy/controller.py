@@ -51,7 +51,8 @@ class Controller:
         """Play one round; returns the decision and what was observed."""
         before, began = self.statistics(), time.monotonic()
         down = [name for name, row in before.items() if row["status"].startswith(("DOWN", "MAINT"))]
-        decided = self.ask("POST", "/decisions", {"unavailable": down} if down else {})
+        out = down if len(down) < len(before) else []  # if all are, no weights are better
+        decided = self.ask("POST", "/decisions", {"unavailable": out} if out else {})
         self.set_weights(decided["decision"])
         time.sleep(seconds)
         after, terms = self.statistics(), json.loads(self.terms.read_text())
