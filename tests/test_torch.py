@@ -247,3 +247,30 @@ def test_the_largest_entries_are_numpys(seed, n, k):
     references, numbers = largest_entries(d, min(k, n))
     np.testing.assert_array_equal(places, references)
     np.testing.assert_array_equal(entries, numbers)
+
+
+ENDS = [None, (1.0, 1.0), (float("nan"),) * 2, (5.0, -5.0), (1e-30, 2e-30), (-1e30, 1e30)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("kind", ["BoundedPSD", "Spectraplex", "NuclearBall"])
+def test_errors_hold_whatever_spectrum_the_last_call_saw(kind, dtype):
+    """Directions that drift, leap, shift and lose their rank, and ends that nobody saw."""
+    K = getattr(tw.sets, kind)((40, 44) if kind == "NuclearBall" else 40, dense=0)
+    rng = np.random.default_rng(0)
+    G, H = rng.standard_normal((2, *K.shape))
+    low = np.outer(G[:, 0], H[0])
+    every = [G, G + 0.1 * H, 30.0 * low - G, np.eye(*K.shape) + 0.1 * H, low, -low, H]
+    warm = None
+    for ends in ENDS:
+        for D in every:
+            if ends is not None and warm is not None:
+                warm = torch.cat([warm[:41], there(np.array(ends), dtype)])
+            answer = K.answer(there(D, dtype), warm)
+            warm, size = answer.warm, np.linalg.norm(D, 2)
+            least = -size if kind == "NuclearBall" else np.linalg.eigvalsh((D + D.T) / 2)[0]
+            least = min(0.0, least) if kind == "BoundedPSD" else least
+            rounding = 1e3 * size * float(torch.finfo(warm.dtype).eps)
+            assert answer.vertex.inner(there(D, dtype)) <= least + answer.error + rounding
+            assert 0.0 <= answer.error <= K.tolerance * size + rounding
+            assert len(warm) == 43

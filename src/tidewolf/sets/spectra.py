@@ -175,7 +175,8 @@ def _is_extreme(size: float) -> bool:
 #
 #     failure < 1    the measure of the start: wrong with a chance of at most `failure` per call,
 #                    for directions chosen without looking at the numbers of `seed`. Of the order of
-#                    log(n/failure)/sqrt(tolerance) products, warm or not: so never warm
+#                    log(n/failure)/sqrt(tolerance) products, warm or not: so never warm, but
+#                    for the ends of the last spectrum, which save a device looks
 #     certified      a Cholesky factor of the shifted matrix, n^3/3: a proof. Few products from a
 #                    warm start
 #     failure = 1    the residual alone: no guarantee. Few products from a warm start
@@ -250,15 +251,15 @@ class Spectral(base.ClosedForm, base.Projectable):
         calls, seen, last = 0, None, None
         if warm is not None:
             number, *ends = arrays.to_numpy(warm[kept * n :]).tolist()
-            calls, seen = int(number), (ends[0], ends[1]) if ends else None
+            calls, seen = int(number), (ends[0], ends[-1]) if ends and ends[0] < ends[-1] else None
             last = arrays.namespace(warm).reshape(warm[: kept * n], (kept, n))
         return Begun(calls, generator(self.seed, "leading eigenvector", calls), seen, last)
 
     def _leading(
         self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
     ) -> tuple[lanczos.Found, Array | None]:
-        """The leading eigenvector of an operator, and what the next call starts from: the vector
-        and the number of calls.
+        """The leading eigenvector of an operator, and what the next call starts from: the vector,
+        the number of calls, and on a device the ends of the spectrum as seen.
         """
         if A.n <= self.dense:
             return leading_by_dense(A), None
