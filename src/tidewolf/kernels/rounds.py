@@ -140,8 +140,9 @@ large = Indirect(
 # scratch; and what is recorded of rounds.
 held = Packed(
     _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
-    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, _TABLE,
+    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, *[ROW] * 5,
 )  # fmt: skip
+LANES = 23  # where the last of them begin, which are for large.py
 recorded = Packed(
     ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
     _TABLE,
@@ -643,10 +644,9 @@ def rounds(  # type: ignore[no-untyped-def]
     (
         kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
-        slopes, losses, shares, squares, etas, _,
-    ) = held(given)  # fmt: skip
-    kept = recorded(record)
-    marks, samples = kept[0], kept[10]
+        slopes, losses, shares, squares, etas,
+    ) = held(given)[:LANES]  # fmt: skip
+    marks, samples = recorded(record)[0], recorded(record)[10]
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     permanent = int(settings[PERMANENT])

@@ -624,9 +624,9 @@ class _Scratch:
         self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
-        lanes = np.zeros((large.SUMMED, large.BLOCK))
+        lanes = np.zeros((5, large.BLOCK))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.zeros((descents, factors)), lanes)
+        self._own, self._more = own, (*more, np.zeros((descents, factors)), *lanes)
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 
