@@ -589,14 +589,14 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 
 @kernel
 def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-untyped-def]
-    """What rounds change, which lies in one array: the scalars, the point to be played, members,
-    iterates and where they came from, what steps remember, how projections went, the sums of
-    gradients, those of sharp weights; then the proposals of all experts, which are there, weights,
-    totals and accounts.
+    """What rounds change, which lies in one array: the scalars, the point to be played if experts
+    are mixed, members, iterates and where they came from, what steps remember, how projections
+    went, the sums of gradients, those of sharp weights; then the proposals of all experts, which
+    are there, weights, totals and accounts.
 
     Reference: views that cover the array and do not overlap, in tests/test_rounds.py.
     """
-    x = SCALARS + n
+    x = SCALARS + (n if experts > 0 else 0)
     X = x + descents * n
     Y = X + descents * n
     before = Y + descents * n
