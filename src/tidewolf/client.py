@@ -105,8 +105,10 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(
+            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
+            "address right?"
+        )
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 

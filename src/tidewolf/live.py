@@ -65,7 +65,13 @@ import numpy as np
 
 from tidewolf.core import round_info, settings, types
 from tidewolf.core.arguments import as_path, nearest_names, plain_name, shown
-from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import (
+    CheckpointError,
+    InvalidInput,
+    OtherSettings,
+    TidewolfError,
+    require,
+)
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
@@ -280,8 +286,9 @@ class Follower:
     def __init__(
         self, tables: Mapping[str, Path], format: FileFormat = PLAIN, gaps: str = "refuse"
     ) -> None:
-        if not tables:
-            raise InvalidInput("There is no table to follow: the file's [stream] names none.")
+        require(
+            tables, InvalidInput, "There is no table to follow: the file's [stream] names none."
+        )
         self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
         self._format, self._gaps = as_format(format), settings.Text(choices=GAPS)(gaps, "gaps")
         self._tables: dict[str, Table] = {}
@@ -391,8 +398,10 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
             places = np.searchsorted(before.times, past)
             same = before.times[places] == past
     if lost or now is None:
-        words = f"lost its last rows, or has other columns: {rows:,} of its rows were taken"
-        raise InvalidInput(f"{before.file} {words}. Put them back, and only add rows.")
+        raise InvalidInput(
+            f"{before.file} lost its last rows, or has other columns: {rows:,} of its rows were "
+            "taken. Put them back, and only add rows."
+        )
     values, was = now.values[: len(places)], before.values[places]
     same &= ((values == was) | (np.isnan(values) & np.isnan(was))).all(axis=1)
     for i in np.flatnonzero(~same)[:1].tolist():
@@ -585,8 +594,10 @@ class LiveRunner:
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            was = f"{path} was begun with the demands {rows[0].demands}"
-            raise OtherSettings(f"{was}, not {volumes}: put them back, or begin another database.")
+            raise OtherSettings(
+                f"{path} was begun with the demands {rows[0].demands}, not {volumes}: put them "
+                "back, or begin another database."
+            )
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
         last = "time IS NOT NULL ORDER BY round DESC LIMIT ?"

@@ -139,10 +139,11 @@ def _feed(
             f"Expected a Stream(losses, constraints), or rounds that are each {support.SUCH}, "
             f"not {type(rounds).__name__}."
         )
-    if arrays.as_count(first, "The first round", least=0):
-        raise errors.InvalidInput(
-            f"Rounds that come one by one begin with the next, not with {first}."
-        )
+    errors.require(
+        not arrays.as_count(first, "The first round", least=0),
+        errors.InvalidInput,
+        f"Rounds that come one by one begin with the next, not with {first}.",
+    )
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 
@@ -161,8 +162,10 @@ def _one_by_one(learner: base.Learner[S], items: Iterator[Any], state: S) -> Ite
 
 def _require_playable(learner: base.Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
-        due = f"points of shape {learner.K.shape}, as the set of the learner has"
-        raise errors.WrongShape(f"Expected functions of {due}, not {stream.shape}.")
+        raise errors.WrongShape(
+            f"Expected functions of points of shape {learner.K.shape}, as the set of the learner "
+            f"has, not {stream.shape}."
+        )
     if stream.late or stream.played is not None:
         capabilities.late_feedback(learner)
 

@@ -788,9 +788,11 @@ class Session(Generic[S]):
         if own is not None:
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
-            if number - upcoming > MOST_AHEAD:
-                most = f"more than {MOST_AHEAD} rounds after the next"
-                raise errors.InvalidInput(f"Round {number} is {most}, {upcoming}.")
+            errors.require(
+                not number - upcoming > MOST_AHEAD,
+                errors.InvalidInput,
+                f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}.",
+            )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -826,8 +828,9 @@ class Session(Generic[S]):
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
-            words = f"Round {number} was decided {when} known"
-            raise errors.OtherContent(f"{words}; rollback({number}) to decide it again.")
+            raise errors.OtherContent(
+                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
+            )
 
     def _over(self, number: int) -> str:
         if self._keeper.content_of(number) == EXPIRED:
@@ -839,8 +842,10 @@ class Session(Generic[S]):
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
         if not bool(is_same.all()):
-            words = f"Round {late.next_round(state)} was decided before this was known"
-            raise errors.OtherContent(f"{words}, which changes it: rollback to decide it again.")
+            raise errors.OtherContent(
+                f"Round {late.next_round(state)} was decided before this was known, which changes "
+                "it: rollback to decide it again."
+            )
 
     def observe(
         self,
@@ -1059,9 +1064,11 @@ class Session(Generic[S]):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= late.next_round(self._now):
-            words = f"Round {number} was not decided yet"
-            raise errors.InvalidInput(f"{words}: call play(round={number}) first.")
+        errors.require(
+            not number >= late.next_round(self._now),
+            errors.InvalidInput,
+            f"Round {number} was not decided yet: call play(round={number}) first.",
+        )
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

@@ -25,7 +25,7 @@ from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
 from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
+from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning, require
 from tidewolf.doctor import doctor
 from tidewolf.evaluation.comparison import KNOBS, Comparison
 from tidewolf.evaluation.recording import RunProgress
@@ -280,8 +280,9 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    if kind != "te":
-        raise InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
+    require(
+        kind == "te", InvalidInput, f"Expected te, folders of traffic engineering, not {kind!r}."
+    )
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     _write(templates.traffic_files(folder, path, relative), force)
@@ -512,8 +513,9 @@ def sweep_command(
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    if not equals:
-        raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
+    require(
+        equals, InvalidInput, f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+    )
 
     def value(part: str) -> float:
         return int(part) if part.strip().isdigit() else float(part)
@@ -527,8 +529,9 @@ def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> li
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        whole = "whole " * (kind is int)
-        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None
+        raise InvalidInput(
+            f"{option} takes {'whole ' * (kind is int)}numbers such as 1,10, not {text!r}."
+        ) from None
 
 
 # --- what there is --------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from tidewolf import functions, sets, testing
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, arg, flag, opt, stoppable
 from tidewolf.core import arguments, arrays, checkpoint, errors
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, require
 from tidewolf.core.randomness import generator
 from tidewolf.experiments import Tables, load
 from tidewolf.experiments.building import RoundReader
@@ -274,11 +274,12 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
                 raise InvalidInput(f"{member} is not a complete {kind}: it lacks {lacks}.")
             with _user_code(f"The examples of {member} cannot be made"):
                 examples = list(examples_of(thing))
-            if not examples:
-                raise InvalidInput(f"{member}.examples must return at least one {kind}.")
+            require(examples, InvalidInput, f"{member}.examples must return at least one {kind}.")
             return kind, check, examples
-    kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
-    raise errors.WrongType(f"{name} must be {kind_names}, not {arguments.shown(thing)}.")
+    raise errors.WrongType(
+        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
+        f"not {arguments.shown(thing)}."
+    )
 
 
 def _member(name: str) -> Any:
@@ -347,8 +348,7 @@ def paper_command(
       tidewolf paper --fast
       tidewolf paper --set mine.py:K --out out/mine
     """
-    if fast and full:
-        raise InvalidInput("Choose one of --fast and --full.", setting="fast")
+    require(not (fast and full), InvalidInput, "Choose one of --fast and --full.", setting="fast")
     charts.require_extras()
     K = None if set_name is None else _member(set_name)
     if K is not None and not isinstance(K, sets.ConvexSet):

@@ -38,7 +38,7 @@ from tidewolf import problems as _problems
 from tidewolf.core.arguments import match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, require
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
@@ -106,8 +106,10 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 def require_file(path: Path, place: Place) -> Path:
     if not file_of(path).is_file():
-        where = "paths are seen from the folder of the experiment's file"
-        raise InvalidInput(f"{place.words()}there is no file {file_of(path)}; {where}.")
+        raise InvalidInput(
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
+        )
     return path
 
 
@@ -304,8 +306,9 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
             graph = graph._replace(node_places=on_map)
         return LinkColumns(graph, str(path))
     for key in columns:
-        where = place.within(key).words()
-        raise InvalidInput(f"{where}{key} is a column of a graph's file, and this is a list.")
+        raise InvalidInput(
+            f"{place.within(key).words()}{key} is a column of a graph's file, and this is a list."
+        )
     return LinkColumns(_listed(given, place.within("graph")), "the graph")
 
 
@@ -386,8 +389,10 @@ class TableProblem:
         paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
         paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
         if tables.losses is None and not paths.keys() & set(TABLES):
-            words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
-            raise InvalidInput(f"{self.place.words()}{words}.")
+            raise InvalidInput(
+                f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
+                "demands under [stream]."
+            )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):
@@ -494,12 +499,16 @@ class TableProblem:
         length, first = len(losses), self.paths.get("costs", "[stream.losses]")
         if len(limits) != length:
             others = [at for name, at in self.paths.items() if name in TABLES and name != "costs"]
-            other = [*others, "[stream.constraints]"][0]
-            raise InvalidInput(f"{other} has {len(limits)} rounds and {first} has {length}.")
+            raise InvalidInput(
+                f"{[*others, '[stream.constraints]'][0]} has {len(limits)} rounds and {first} has "
+                f"{length}."
+            )
         rounds = length if self.experiment.rounds is None else self.experiment.rounds
         if rounds > length:
-            where = self.experiment.place("rounds").words()
-            raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
+            raise InvalidInput(
+                f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
+                f"{first} has {length}."
+            )
         return rounds
 
 
@@ -584,8 +593,10 @@ class RoundReader:
             numbers = _floats(values)
             if np.isfinite(numbers).all():
                 return numbers.reshape(self.K.shape)
-        expected = f"a number for each of {len(self.names)} entries, by name or as a list"
-        raise InvalidInput(f"{what} is {expected}, not {shown(given)}.")
+        raise InvalidInput(
+            f"{what} is a number for each of {len(self.names)} entries, by name or as a list, not "
+            f"{shown(given)}."
+        )
 
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
@@ -635,8 +646,9 @@ class RoundReader:
         """
         given: Any = row.get("spend") or {}
         if not isinstance(given, Mapping):
-            such = '{"usd": [1.0, 2.0]}'
-            raise InvalidInput(f"{source}: expected spend such as {such}, not {shown(given)}.")
+            raise InvalidInput(
+                f'{source}: expected spend such as {{"usd": [1.0, 2.0]}}, not {shown(given)}.'
+            )
         demands = None
         if given and "demands" in row:
             demands = self._numbers("demands", row["demands"], f"{source}, demands")
@@ -654,8 +666,10 @@ class RoundReader:
         ]
         limits = _floats(budgets if isinstance(budgets, list | tuple) else [budgets])
         if len(limits) != len(found) or not np.isfinite(limits).all():
-            expected = f"a number for each of {len(found)} rows of weights"
-            raise InvalidInput(f"{source}, budgets: expected {expected}, not {shown(budgets)}.")
+            raise InvalidInput(
+                f"{source}, budgets: expected a number for each of {len(found)} rows of weights, "
+                f"not {shown(budgets)}."
+            )
         return {"weights": np.array([found]), "budgets": limits[None, :]}
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
@@ -684,8 +698,9 @@ class RoundReader:
         size = 1 if name == "budgets" else self._at.width(name)
         if isinstance(columns, int) or name == "budgets" or size == len(columns) == 1:
             count = columns if isinstance(columns, int) else len(columns)
-            if count != size:
-                raise InvalidInput(f"{where}: expected {size} numbers, received {count}.")
+            require(
+                count == size, InvalidInput, f"{where}: expected {size} numbers, received {count}."
+            )
             return np.arange(size)
         return self._at.places(name, columns, where)
 

@@ -35,7 +35,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, final
 from tidewolf.core import batch, checkpoint
 from tidewolf.core.arguments import as_callback, as_items, import_extra, shown
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
 from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.formatting import Column, interval, number, percent
@@ -164,8 +164,7 @@ def _matches_here(
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
             source = jobs.InProcess(place, each[0], factories)
             matches += _matches(place, partial(jobs.Job, source, "", None), [each], entrants, grid)
-    if not matches:
-        raise InvalidInput("compare needs at least one stream, and none was given.")
+    require(matches, InvalidInput, "compare needs at least one stream, and none was given.")
     return matches
 
 
@@ -309,8 +308,7 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
     for name, factory in learners.items():
         if _defaults(factory) is None:
             raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
-    if not learners:
-        raise InvalidInput("compare needs at least one learner, and none was given.")
+    require(learners, InvalidInput, "compare needs at least one learner, and none was given.")
     return dict(learners)
 
 
@@ -331,8 +329,7 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
         problem = Problem(name, problem[0], problem[1], name)
     if not isinstance(problem, Problem):
         raise WrongType(f"A stream is a Problem, or a function of a seed, not {shown(problem)}.")
-    if len(problem) == 0:
-        raise InvalidInput(f"The stream {problem.name} has no rounds.")
+    require(len(problem) != 0, InvalidInput, f"The stream {problem.name} has no rounds.")
     return problem
 
 
@@ -349,8 +346,7 @@ def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[A
     if given is None:
         return None
     items = as_items(given, f"The {what}s", "[1.0]")
-    if not items:
-        raise InvalidInput(f"compare needs at least one {what}, and none was given.")
+    require(items, InvalidInput, f"compare needs at least one {what}, and none was given.")
     return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
 
 

@@ -185,8 +185,10 @@ def learner_named(name: str) -> Any:
         if name in module.__all__:
             return getattr(module, name)
     known = [*_learners.__all__, *_baselines.__all__]
-    near = did_you_mean(name, known)
-    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{near}")
+    raise InvalidInput(
+        f"There is no learner called {name!r}; there are "
+        f"{', '.join(known)}.{did_you_mean(name, known)}"
+    )
 
 
 @cache
@@ -465,8 +467,10 @@ def read(text: str, path: Path) -> Experiment:
     document = parse(text, str(path))
     written_by = document.data.get("format")
     if type(written_by) is int and written_by > FILE_FORMAT:
-        known = f"this tidewolf reads formats up to {FILE_FORMAT}, not {written_by}"
-        raise NewerFormat(f"{document.place('format')}: {known}. Install a newer tidewolf.")
+        raise NewerFormat(
+            f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
+            f"{written_by}. Install a newer tidewolf."
+        )
     return read_file(document, path)
 
 
@@ -614,8 +618,9 @@ def _spending(value: Any, what: str) -> tuple[Budget, Path]:
 def _choice(value: Any, what: str, *others: type) -> Any:
     if isinstance(value, (Choice, *others)):
         return value
-    such = "Choice.of('Simplex', {'n': 3})"
-    raise WrongType(f"{what} must be a Choice, such as {such}, not {shown(value)}.")
+    raise WrongType(
+        f"{what} must be a Choice, such as Choice.of('Simplex', {{'n': 3}}), not {shown(value)}."
+    )
 
 
 def _values(value: Any, what: str) -> tuple[Any, ...]:
@@ -797,8 +802,11 @@ class Experiment:
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
             if stream.costs is None and stream.losses is None:
-                such = 'problem = "routing", or costs = "costs.csv" with a [set]'
-                raise InvalidInput(f"an experiment needs a [stream]: {such}.", setting="stream")
+                raise InvalidInput(
+                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
+                    "with a [set].",
+                    setting="stream",
+                )
             if K is None:
                 raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
@@ -822,8 +830,9 @@ class Experiment:
         """
         known = problem_keys(name)
         for key in given.keys() - known.keys():
-            near = did_you_mean(key, known)
-            raise InvalidInput(f"The problem {name} has no setting called {key!r}.{near}")
+            raise InvalidInput(
+                f"The problem {name} has no setting called {key!r}.{did_you_mean(key, known)}"
+            )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
     def problem(self, seed: int) -> Problem:

@@ -69,7 +69,7 @@ import numpy as np
 from tidewolf import __version__
 from tidewolf.core import arrays, batch, checkpoint, errors
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -319,9 +319,12 @@ class RunFolder:
         finally:
             if log is not None:
                 log.close()
-        if not done:
-            ended = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
-            raise Interrupted(f"Interrupted after {ended}; `tidewolf resume {self.path}` resumes.")
+        require(
+            done,
+            Interrupted,
+            f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
+            f"{job.entrant.name}; `tidewolf resume {self.path}` resumes.",
+        )
         run, points = finished(recording, ready.best), log and log.points(recording.t)
         if points is None:
             return run
@@ -482,8 +485,9 @@ def _each(found: Sequence[Finished]) -> Iterator[tuple[Problem, Job, Run]]:
 
 def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or, without `force`, a folder that holds a run."""
-    if path.exists() and not path.is_dir():
-        raise InvalidInput(f"{path} is a file; a folder is needed.")
+    require(
+        not path.exists() or path.is_dir(), InvalidInput, f"{path} is a file; a folder is needed."
+    )
     names = [] if force else [file.name for file in _files_of(path)]
     if names:
         what = f"a run that is not complete (`tidewolf resume {path}` completes it)"

@@ -69,7 +69,7 @@ from uuid import uuid4
 from tidewolf.core import checkpoint, errors, feedback, jit, sparse
 from tidewolf.core.arguments import import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -441,8 +441,9 @@ def play_jobs(
         first = {"format": ROWS_FORMAT, "cells": plain, "versions": here}
         _begin(journal, recordings, [folder / each for each in results], first, force)
         header, rows, whole = _read(journal)
-        if header["cells"] != plain:
-            raise OtherSettings(f"{folder} holds another {what}. {_OTHERWISE}")
+        require(
+            header["cells"] == plain, OtherSettings, f"{folder} holds another {what}. {_OTHERWISE}"
+        )
         os.truncate(journal, whole)
         left = {
             number: (job, recordings / f"{number}")
@@ -452,8 +453,10 @@ def play_jobs(
         if left and header["versions"] != here:
             before = header["versions"].items()
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
-            sentence = f"The {what} in {folder} was begun with {other}."
-            raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
+            raise OtherSettings(
+                f"The {what} in {folder} was begun with {other}. Install that version to resume. "
+                f"{_OTHERWISE}"
+            )
         done, bad = len(jobs) - len(left), 0
         progress(done, bad, len(jobs))
         recordings.mkdir(exist_ok=True)
@@ -466,8 +469,9 @@ def play_jobs(
                     done, bad = done + 1, bad + bool(row["failure"])
                     progress(done, bad, len(jobs))
         except KeyboardInterrupt:
-            ended = f"{done} of {len(jobs)} runs are done"
-            raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
+            raise errors.Interrupted(
+                f"Interrupted: {done} of {len(jobs)} runs are done; the same command resumes."
+            ) from None
         finally:
             with suppress(OSError):  # it holds recordings to resume from
                 recordings.rmdir()
@@ -675,8 +679,10 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        sentence = f"No Dask scheduler answers at {address} ({error})"
-        raise errors.ClusterLost(f"{sentence}; an address reads tcp://10.0.0.1:8786.") from None
+        raise errors.ClusterLost(
+            f"No Dask scheduler answers at {address} ({error}); an address reads "
+            "tcp://10.0.0.1:8786."
+        ) from None
     with client:
         together, here = uuid4().hex, versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}

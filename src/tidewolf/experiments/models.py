@@ -207,8 +207,10 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
 
 def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
     if not isinstance(table, dict):
-        such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
-        raise at.refused(f"{such}, not {arguments.shown(table)}.")
+        raise at.refused(
+            f'it should be a table with a kind such as "{next(iter(kinds))}", not '
+            f"{arguments.shown(table)}."
+        )
     if sum(isinstance(key, str) for key in at.path) >= DEEPEST:
         raise at.refused(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
     kind = table.get("kind", "")

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidewolf.core import batch, checkpoint, feedback, piecewise
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
@@ -71,8 +71,9 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     try:
         record = json.loads(file.read_bytes())
         if record["format"] != charts.PAGE_FORMAT:
-            expected = f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}"
-            raise OtherSettings(f"{expected}. {again}")
+            raise OtherSettings(
+                f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}. {again}"
+            )
         text = charts.document("run", {**record, "written": charts.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
@@ -241,8 +242,7 @@ def plot(run: Run) -> Any:
     """Loss, regret (if it is known), violation and calls of a run as they add up, and the weights
     of its experts if it mixes any.
     """
-    if run.rounds == 0:
-        raise InvalidInput("A run of no rounds has nothing to plot.")
+    require(run.rounds != 0, InvalidInput, "A run of no rounds has nothing to plot.")
     return charts.picture(_run_charts(run))
 
 

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import arguments, checkpoint, errors, values
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
+from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require
 from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
@@ -486,8 +486,9 @@ class Tables:
                 held = held and number in links and digest(links[number], state) == seal
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
-        if not held:
-            raise BrokenFile(f"{where} is truncated or was changed. Go back to an earlier copy.")
+        require(
+            held, BrokenFile, f"{where} is truncated or was changed. Go back to an earlier copy."
+        )
         return Content(head, states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(

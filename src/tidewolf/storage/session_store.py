@@ -53,7 +53,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core import arguments, arrays
-from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
+from tidewolf.core.errors import (
+    AlreadyThere,
+    CheckpointError,
+    NotSupported,
+    UnknownSession,
+    require,
+)
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
@@ -504,8 +510,7 @@ class SessionStore:
     def _number(self, name: str) -> int:
         """Its number in the database: it may have been deleted and created again."""
         found = self._rows("SELECT number FROM sessions WHERE name = ?", name)
-        if not found:
-            raise UnknownSession(f"There is no session called {name!r}.")
+        require(found, UnknownSession, f"There is no session called {name!r}.")
         return int(found[0][0])
 
     # --- sessions ---------------------------------------------------------------------------------
