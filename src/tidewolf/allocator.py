@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import arrays, batch, frames
-from tidewolf.core.arguments import did_you_mean, import_extra, listed, shown
+from tidewolf.core.arguments import as_kind, did_you_mean, import_extra, listed, shown
 from tidewolf.core.errors import (
     EmptySet,
     InvalidInput,
@@ -254,11 +254,8 @@ class OnlineAllocator(_Estimator):
             learner = Ensemble(K, caution=self.caution, max_move=self.max_move, experts=(Static(),))
         elif callable(learner):
             learner = learner(K)
-        if not isinstance(learner, base.Learner):
-            raise WrongType(
-                "learner of OnlineAllocator must make a learner of a set, as tw.LyapunovDescent "
-                f"does; it made {shown(learner)}."
-            )
+        expected = "learner of OnlineAllocator must make a learner, as tw.LyapunovDescent does"
+        as_kind(learner, base.Learner, expected)
         return Session(learner), _Rule(loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
@@ -367,7 +364,6 @@ class OnlineAllocator(_Estimator):
 
 
 def _as_pandas(X: Any) -> Any:
-    """A frame of polars as one of pandas, its dates as the index; anything else as it is."""
     if not frames.is_frame(X) or hasattr(X, "iloc"):
         return X
     frame = frames.read_frame(X, "X")

@@ -64,7 +64,7 @@ from typing import Any, NamedTuple, NoReturn, Self, final
 import numpy as np
 
 from tidewolf.core import round_info, settings, types
-from tidewolf.core.arguments import as_path, nearest_names, plain_name, shown
+from tidewolf.core.arguments import as_kind, as_path, nearest_names, plain_name, shown
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
@@ -505,8 +505,6 @@ def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
 
 
 class Row(NamedTuple):
-    """A row that was taken, and what the next round is decided on."""
-
     round: int
     time: Time | None = None
     # the identity of its numbers and information
@@ -765,8 +763,7 @@ class LiveRunner:
         if "unavailable" in info:
             info["unavailable"] = self.reader.unavailable(info["unavailable"])
         if "advice" in info:
-            if not isinstance(info["advice"], Mapping):
-                raise InvalidInput(f"Advice is points by name, not {shown(info['advice'])}.")
+            as_kind(info["advice"], Mapping, "Advice is points by name", InvalidInput)
             info["advice"] = {
                 name: self.reader.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in info["advice"].items()

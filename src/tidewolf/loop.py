@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tidewolf.core import arrays, conforming, errors, feedback, round_info
+from tidewolf.core.arguments import as_kind
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined, support
@@ -116,8 +117,7 @@ def play(
     >>> next(moves).x, next(moves).x
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    if not isinstance(learner, base.Learner):
-        raise errors.WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
+    as_kind(learner, base.Learner, "Expected a learner such as LyapunovDescent(K)")
     if state is not None and not isinstance(state, learner.state_type):
         base.refuse_state(learner, state)
     if not isinstance(stream, Stream):
@@ -281,9 +281,6 @@ def _late_rounds(
 def _calendar(
     stream: Stream, upcoming: int, first: int
 ) -> tuple[list[int], list[int], dict[int, list[int]]]:
-    """When rounds arrive: the number of each as the learner counts them, the round at whose end it
-    arrives, and those that arrive at the end of a round.
-    """
     rounds = np.arange(len(stream))
     seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
     numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
-from tidewolf.core.arguments import as_items, as_path, as_text, shown
+from tidewolf.core.arguments import as_items, as_kind, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
@@ -115,8 +115,7 @@ class Session(Generic[S]):
     def __init__(
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         if state is not None and not isinstance(state, learner.state_type):
             refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -335,8 +334,7 @@ class Session(Generic[S]):
         >>> session.play(), session.rounds
         (array([1., 1., 0.]), 1)
         """
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)

@@ -350,9 +350,10 @@ def paper_command(
     """
     require(not (fast and full), InvalidInput, "Choose one of --fast and --full.", setting="fast")
     charts.require_extras()
-    K = None if set_name is None else _member(set_name)
-    if K is not None and not isinstance(K, sets.ConvexSet):
-        raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")
+    K = None
+    if set_name is not None:
+        expected = f"{set_name} must be a set, an instance"
+        K = arguments.as_kind(_member(set_name), sets.ConvexSet, expected)
     out.mkdir(parents=True, exist_ok=True)
     with screen.checking(not quiet, "paper") as moved:
         size = paper.FAST if fast else paper.FULL if full else paper.USUAL

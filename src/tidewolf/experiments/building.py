@@ -35,7 +35,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 
 from tidewolf import problems as _problems
-from tidewolf.core.arguments import match_names, nearest_names, plain_name, shown
+from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
 from tidewolf.core.errors import InvalidInput, NegativeCapacity, require
@@ -119,7 +119,6 @@ def require_file(path: Path, place: Place) -> Path:
 def build(
     make: Any, given: Mapping[str, Any], known: Keys, place: Place, read: Reader = read_values
 ) -> Any:
-    """What `make` makes of settings by key, with `read` for names of tables."""
     values = {
         known[key].name: value_of(known[key], at, place.within(key), read)
         for key, at in given.items()
@@ -249,7 +248,6 @@ Coordinates: TypeAlias = NetworkFiles | Entries
 def coordinates_of(
     choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
-    """The set of a description and what its coordinates are called."""
     kind = described.kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
@@ -378,8 +376,6 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
 
 
 class TableProblem:
-    """Tables of losses and limits, and of what is known before rounds (context and advice)."""
-
     def __init__(
         self, experiment: described.Experiment, tables: described.Tables, choice: Choice
     ) -> None:
@@ -478,7 +474,6 @@ class TableProblem:
         return losses, limit, next(iter(times), None)
 
     def _info(self, times: NDArray | None, length: int, rounds: int) -> dict[str, Any]:
-        """Keyword arguments of the stream: what is known before each of the first `rounds`."""
         found, advice = dict[str, Any](), dict[str, Floats]()
         for name in self.info:
             table, path = self.read[name], self.paths[name]
@@ -601,8 +596,7 @@ class RoundReader:
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
         items = [given] if isinstance(given, str) else given
-        if not isinstance(items, list):
-            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        as_kind(items, list, "What is unavailable is a list of names", InvalidInput)
         own = self.K.places
         return [
             self.place.get(at, at) if isinstance(at, str) and at not in own else at for at in items
@@ -644,11 +638,9 @@ class RoundReader:
         """What a unit of each entry of a point spends in a round, by the names of budgets: of
         `spend`, numbers by name or a list for each of them.
         """
-        given: Any = row.get("spend") or {}
-        if not isinstance(given, Mapping):
-            raise InvalidInput(
-                f'{source}: expected spend such as {{"usd": [1.0, 2.0]}}, not {shown(given)}.'
-            )
+        such = '{"usd": [1.0, 2.0]}'
+        given = row.get("spend") or {}
+        given = as_kind(given, Mapping, f"{source}: expected spend such as {such}", InvalidInput)
         demands = None
         if given and "demands" in row:
             demands = self._numbers("demands", row["demands"], f"{source}, demands")
@@ -673,7 +665,6 @@ class RoundReader:
         return {"weights": np.array([found]), "budgets": limits[None, :]}
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
-        """Finite numbers in the order of entries, links or commodities."""
         by_name = isinstance(given, Mapping)
         values = list(given.values()) if by_name else given
         values = list(values) if isinstance(values, list | tuple) else [values]

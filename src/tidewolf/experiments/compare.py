@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import batch, checkpoint
-from tidewolf.core.arguments import as_callback, as_items, import_extra, shown
+from tidewolf.core.arguments import as_callback, as_items, as_kind, import_extra, shown
 from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
 from tidewolf.evaluation import metrics, recording
@@ -268,9 +268,6 @@ def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
-    """The distinct problems, each with the seeds that give it; an error in one is reported before
-    anything is played.
-    """
     found: Problems = []
     for seed in seeds:
         problem = make(seed)
@@ -327,9 +324,8 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
         problem = source(seed=seed)
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
-    if not isinstance(problem, Problem):
-        raise WrongType(f"A stream is a Problem, or a function of a seed, not {shown(problem)}.")
-    require(len(problem) != 0, InvalidInput, f"The stream {problem.name} has no rounds.")
+    problem = as_kind(problem, Problem, "A stream is a Problem, or a function of a seed")
+    require(len(problem), InvalidInput, f"The stream {problem.name} has no rounds.")
     return problem
 
 

@@ -47,7 +47,15 @@ from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
 from tidewolf.core import arrays, batch, jit, settings
-from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
+from tidewolf.core.arguments import (
+    as_items,
+    as_kind,
+    as_path,
+    as_text,
+    did_you_mean,
+    import_extra,
+    shown,
+)
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
@@ -120,8 +128,7 @@ class Choice:
         Choice
             The same as a frozen value.
         """
-        if not isinstance(given, Mapping):
-            raise WrongType(f"The settings of {shown(name)} must be a mapping, not {shown(given)}.")
+        as_kind(given, Mapping, f"The settings of {shown(name)} must be a mapping")
         return cls(name, tuple(given.items()))
 
     @property
@@ -261,7 +268,6 @@ _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to
 
 
 def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
-    """The settings of what `make` makes that a file can give, by key."""
     return {
         setting.key: setting
         for name, setting in _by_name(make).items()
@@ -616,11 +622,9 @@ def _spending(value: Any, what: str) -> tuple[Budget, Path]:
 
 
 def _choice(value: Any, what: str, *others: type) -> Any:
-    if isinstance(value, (Choice, *others)):
-        return value
-    raise WrongType(
-        f"{what} must be a Choice, such as Choice.of('Simplex', {{'n': 3}}), not {shown(value)}."
-    )
+    such = "Choice.of('Simplex', {'n': 3})"
+    kinds: Any = (Choice, *others)
+    return as_kind(value, kinds, f"{what} must be a Choice, such as {such}")
 
 
 def _values(value: Any, what: str) -> tuple[Any, ...]:
@@ -1071,7 +1075,6 @@ def _refusal(name: str, problem: Problem) -> str | None:
 
 
 def given_fields(part: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default, by name."""
     return {
         one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
     }

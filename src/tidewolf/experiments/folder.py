@@ -68,8 +68,8 @@ import numpy as np
 
 from tidewolf import __version__
 from tidewolf.core import arrays, batch, checkpoint, errors
-from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType, require
+from tidewolf.core.arguments import as_flag, as_kind, as_path, csv_cell, import_extra
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -190,8 +190,7 @@ class RunFolder:
         InvalidInput
             If the path is a file, holds a run, or another process is at work in it.
         """
-        if not isinstance(experiment, Experiment):
-            raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
+        as_kind(experiment, Experiment, "A run folder is that of an Experiment")
         path = as_path(path, "The path of a run folder")
         require_no_run(path, as_flag(force, "force"))
         (path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -710,8 +709,6 @@ def large(routes: list[PathShare], smallest: float) -> list[PathShare]:
 
 @final
 class DecisionLog:
-    """The points of a run, round by round."""
-
     def __init__(self, path: Path, shape: Shape, rounds: int) -> None:
         """Continue after so many rounds; `holds` is whether the file has them."""
         self.path, self.shape, self._entries = path, tuple(shape), math.prod(shape)
@@ -778,7 +775,6 @@ def preview(
     folder: Path,
     incumbent: Incumbent | None = None,
 ) -> dict[str, Any]:
-    """What the resolved experiment would be, given its first problem, as plain data."""
     stamps, K, net = problem.stream.stamps, problem.K, problem.network
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
     learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]

@@ -103,7 +103,6 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
 
 
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
-    """The run of these decisions on the stream, without what learners observe, and when."""
     stream = problem.stream
     stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
     object.__setattr__(stream, "stamps", problem.stream.stamps)

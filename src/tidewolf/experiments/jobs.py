@@ -67,7 +67,7 @@ from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors, feedback, jit, sparse
-from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.evaluation.formatting import finite_or_none
@@ -126,9 +126,7 @@ class InProcess:
         more = {"horizon": len(problem), "seed": seed}
         given = {key: more[key] for key in more if key in signature(factory).parameters}
         learner = factory(problem.K, **entrant.given, **given)
-        if not isinstance(learner, base.Learner):
-            raise errors.WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
-        return learner
+        return as_kind(learner, base.Learner, f"{entrant.name} must make a Learner")
 
 
 def _contents(part: Any) -> Any:
@@ -198,7 +196,6 @@ def plan_sweep(
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Job, ...]:
-    """The jobs of a sweep; horizons, seeds and knobs that are not given here are the file's."""
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
@@ -311,7 +308,6 @@ class Player:
         self._keys: set[Any] = set()
 
     def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
-        """The job's problem, which is made unless it is given, and its comparator."""
         key = (job.source, job.rounds, job.seed)
         if self._ready is None or key not in self._keys:
             problem = job.problem() if problem is None else problem
@@ -514,7 +510,6 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
-    """The first line, the rows, and how many bytes are whole lines."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     rows: dict[int, Row] = {}

@@ -496,7 +496,6 @@ def _learner(entry: Any, info: Info) -> Choice:
 
 
 def _budget(table: Any, info: Info) -> Any:
-    """A budget; in a file with the table of what is spent, which requests give by rounds."""
     given = _as_table(table, "a name and a total")
     known = dict(settings_of(Budget))
     if info.context.folder is not None:

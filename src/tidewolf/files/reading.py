@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
+from tidewolf.core.errors import InvalidInput, TidewolfError, require
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -166,9 +166,7 @@ def say(**keys: str) -> str:
 
 
 def as_format(given: object, what: str = "format") -> FileFormat:
-    if isinstance(given, FileFormat):
-        return given
-    raise WrongType(f"{what} must be a FileFormat, not {arguments.shown(given)}.")
+    return arguments.as_kind(given, FileFormat, f"{what} must be a FileFormat")
 
 
 # Commas between cells, points before decimals, UTF-8, dates in ISO form.

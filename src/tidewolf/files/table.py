@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType, require
+from tidewolf.core.errors import EmptyGraph, InvalidInput, require
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -304,8 +304,7 @@ def require_seen(rounds: Aligned) -> None:
 
 
 def _named(name: str, table: Table) -> Table:
-    if not isinstance(table, Table):
-        raise WrongType(f"{name} must be a Table, not {arguments.shown(table)}.")
+    arguments.as_kind(table, Table, f"{name} must be a Table")
     file = table.file or name
     own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=own)

@@ -188,7 +188,6 @@ def results_table(runs: Sequence[Run]) -> Table:
 
 
 def headline(details: Table) -> Table:
-    """The same table without errors and smaller lines."""
     rows = [
         [Cell(cell.text.partition(" \u00b1")[0], style=cell.style) for cell in row]
         for row in details.groups[0].rows
@@ -302,7 +301,6 @@ def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
 
 
 def totals_charts(runs: Sequence[Run]) -> list[Chart]:
-    """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
     clock = charts.clock_of(runs[0].stream, runs[0].rounds)
@@ -386,7 +384,6 @@ def experts_table(experts: metrics.Experts) -> Table:
 
 
 def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A chart and a table for each of the first runs with experts."""
     drawn = ((trust_chart(run, style.label), run) for run, style in _styled(runs))
     shown = [(chart, run) for chart, run in drawn if chart is not None][:MAX_RUNS]
     return [

@@ -133,7 +133,6 @@ class App(FastAPI):
         self.parsing = asyncio.Semaphore(1)
 
     def close(self) -> None:
-        """Wait for what threads do, and begin no more."""
         for pool in (self.quick, self.slow):
             pool.shutdown(cancel_futures=True)
 

@@ -507,7 +507,6 @@ class Description(models.Described, Request):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The description in a text, such as `canonical` of another."""
         try:
             return cls.read(json.loads(text))
         except (json.JSONDecodeError, TypeError, RecursionError) as error:

@@ -442,7 +442,6 @@ def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
 
 
 def status_of(error: BaseException) -> int:
-    """The HTTP status of an error; 500 if the error was not expected."""
     return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
 
 
@@ -559,9 +558,7 @@ def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
         found = {} if may_be_empty and not raw else loads(raw)
     except InvalidInput as error:
         raise Refused(400, str(error)) from None
-    if not isinstance(found, dict):
-        raise InvalidInput(f"The body must be a JSON object, not {arguments.shown(found)}.")
-    return found
+    return arguments.as_kind(found, dict, "The body must be a JSON object", InvalidInput)
 
 
 def loads(raw: bytes) -> Any:

@@ -254,7 +254,6 @@ def make_store(db: Database) -> None:
 
 
 def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
-    """Refuse a database that is not of this kind, or is of another format."""
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
         raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")

@@ -524,7 +524,6 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:
-    """The same of plain feedback, at once."""
     f, violation, g, loss_slope, constraint_slope, *_ = feedback
     shape = ",".join(map(str, f.shape))
     line = _LINE % (violation.hex(), loss_slope.hex(), constraint_slope.hex(), shape, shape)

@@ -288,7 +288,6 @@ class Postgres:
 
 
 def connected(url: str) -> Connection[Any]:
-    """A new connection; CheckpointError, without the password, if there is none."""
     psycopg = driver()
     settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
     try:
