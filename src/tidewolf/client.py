@@ -320,10 +320,18 @@ class Client:
         CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
-        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
-        given |= {"constraint_value": constraint_value, "played": played}
-        given |= {"constraint_gradient": constraint_gradient}
+        given = {
+            "costs": costs,
+            "capacities": capacities,
+            "demands": demands,
+            "weights": weights,
+            "budgets": budgets,
+            "loss_gradient": loss_gradient,
+            "loss_value": loss_value,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "played": played,
+        }
         body = _observation(feedback, loss, constraint, given)
         if spend is not None:
             body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}

@@ -629,16 +629,18 @@ class LiveRunner:
         x, row = self.session.play(), self._last
         why = self.session.explain(names=self.reader.names)
         time = row.announced or expected(self._times)
-        answer: dict[str, Any] = {"round": self.session.round + 1}
-        if time is not None:
-            answer["time"] = time.given
-        if self._times:
-            answer["after"] = self._times[-1].given
-        answer["decision"] = self.reader.named(x)
-        if (paths := paths_of(self.reader, x, row.demands)) is not None:
-            answer["paths"] = paths
-        answer |= {"moved": why.moved, "why": why.in_short()}
-        return answer | {"cost": row.cost, "violation": row.violation}
+        paths = paths_of(self.reader, x, row.demands)
+        return {
+            "round": self.session.round + 1,
+            **({} if time is None else {"time": time.given}),
+            **({"after": self._times[-1].given} if self._times else {}),
+            "decision": self.reader.named(x),
+            **({} if paths is None else {"paths": paths}),
+            "moved": why.moved,
+            "why": why.in_short(),
+            "cost": row.cost,
+            "violation": row.violation,
+        }
 
     def take(self, line: Line) -> str:
         """Take a row, or information about the next round. Returns the decision that follows, as
@@ -684,8 +686,10 @@ class LiveRunner:
         )
         demands = given_demands(self.reader, numbers, self._last.demands)
         info = self._with_time(info, expected(times))
-        row = Row(number, line.time, content, cost, violation, demands, info)
-        row = row._replace(numbers=numbers if self._fills else {})
+        row = Row(
+            *(number, line.time, content, cost, violation, demands, info),
+            numbers=numbers if self._fills else {},
+        )
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played, spend=spend)
         self._times, self._last, self._text = times, row, None

@@ -297,9 +297,10 @@ def _override(learner: base.Learner[Any], stream: Stream, t: int) -> Array | Non
         return None
     x = arrays.as_direction(x, stream.shape, f"What was played in round {t}")
     if not conforming.is_member(learner.K, x):
-        words = f"What was played in round {t} is no member of the learner's set, by "
-        words += f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
-        raise errors.InvalidInput(words)
+        raise errors.InvalidInput(
+            f"What was played in round {t} is no member of the learner's set, by "
+            f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
+        )
     return arrays.frozen(x + 0.0)
 
 

@@ -943,10 +943,12 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        plain = spend is weights is budgets is loss_value is None
-        plain = plain and loss_gradient is constraint_value is constraint_gradient is None
-        plain = plain and feedback is played is loss is constraint is None
-        if plain and self._observe_costs(costs, capacities, round):
+        if (
+            spend is weights is budgets is loss_value is None
+            and loss_gradient is constraint_value is constraint_gradient is None
+            and feedback is played is loss is constraint is None
+            and self._observe_costs(costs, capacities, round)
+        ):
             return
         learner = self._keeper.learner
         given = {

@@ -584,8 +584,11 @@ def list_command(
         for title, found in every.items():
             screen.show_listing(title, {key: _summary(found[key]) for key in found})
         return None
-    keys_of = {"problems": described.problem_keys}
-    keys_of |= dict.fromkeys(("learners", "baselines"), described.learner_keys)
+    keys_of = {
+        "problems": described.problem_keys,
+        "learners": described.learner_keys,
+        "baselines": described.learner_keys,
+    }
     for title, found in every.items():
         if name in found:
             of = keys_of.get(title)

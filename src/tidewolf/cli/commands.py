@@ -148,8 +148,10 @@ def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: St
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
         raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
-    paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
-    paths |= {f"spend {budget.name}": path for budget, path in experiment.budgets}
+    paths = {
+        **{name: path for name in TABLES if (path := getattr(stream, name)) is not None},
+        **{f"spend {budget.name}": path for budget, path in experiment.budgets},
+    }
     follower = Follower(paths, experiment.files, stream.gaps)
     while not stop():
         for grown in follower.poll():

@@ -381,9 +381,11 @@ class TableProblem:
     ) -> None:
         self.experiment, self.tables, self.place = experiment, tables, experiment.place("stream")
         given = {name: getattr(tables, name) for name in (*TABLES, "context")}
-        paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
-        paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
-        paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
+        paths: dict[str, Path] = {
+            **{name: path for name, path in given.items() if path is not None},
+            **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
+            **{f"{_ADVICE}{name}": path for name, path in tables.advice},
+        }
         if tables.losses is None and not paths.keys() & set(TABLES):
             raise InvalidInput(
                 f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
@@ -617,8 +619,9 @@ class RoundReader:
         if network is None and "demands" in keys:
             raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
         rows: Any = row.get("weights")
-        several = isinstance(rows, list | tuple) and bool(rows)
-        several = several and isinstance(rows[0], list | tuple | Mapping)
+        several = isinstance(rows, list | tuple) and isinstance(
+            next(iter(rows), None), list | tuple | Mapping
+        )
         numbers = {
             name: self._numbers(name, row[name], f"{source}, {name}")
             for name in keys
@@ -666,8 +669,8 @@ class RoundReader:
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
         by_name = isinstance(given, Mapping)
-        values = list(given.values()) if by_name else given
-        values = list(values) if isinstance(values, list | tuple) else [values]
+        several = list(given.values()) if by_name else given
+        values = list(several) if isinstance(several, list | tuple) else [several]
         columns: Columns = tuple(map(str, given)) if by_name else len(values)
         numbers = _floats(values)
         if not np.isfinite(numbers).all():

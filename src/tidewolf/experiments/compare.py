@@ -248,8 +248,8 @@ def _matches(
             given = {name: value for name, value in settings.items() if value is not None}
             entrant = Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
-                entry = Entry(place, label, seed, at["caution"], at["calls_per_round"])
-                entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
+                knobs = {name: at[name] for name in KNOBS} | {"budget": at["calls_per_round"]}
+                entry = Entry(place, label, seed, **knobs, default=default)
                 yield Match(job(seed, entrant), entry, seeds[0], len(problem))
 
 

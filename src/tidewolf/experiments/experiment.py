@@ -288,8 +288,8 @@ def learner_keys(name: str) -> dict[str, settings.Setting]:
 def kind_keys(kind: type) -> Keys:
     known = keys_of(settings.constructor_of(kind))
     if "graph" in known and carries_flow(known):
-        more = (_DIRECTED, _NODES, *(_ONE_FLOW if ({"source", "target"} <= known.keys()) else ()))
-        more += (_TUNNELS,) if kind is Network else ()
+        one_flow = _ONE_FLOW if {"source", "target"} <= known.keys() else ()
+        more = (_DIRECTED, _NODES, *one_flow, *([_TUNNELS] if kind is Network else ()))
         known |= {each.name: each for each in more if each.name not in known}
     return known
 
@@ -983,10 +983,15 @@ class Experiment:
             with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
             for one in self.entrants()
         )
-        budgets = tuple((budget, path.absolute()) for budget, path in self.budgets)
-        made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
-        made["budgets"] = budgets
-        return replace(self, **made, cautions=())
+        return replace(
+            self,
+            rounds=rounds,
+            stream=stream,
+            hard_set=K,
+            learners=learners,
+            budgets=tuple((budget, path.absolute()) for budget, path in self.budgets),
+            cautions=(),
+        )
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""

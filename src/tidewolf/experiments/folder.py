@@ -303,8 +303,8 @@ class RunFolder:
         recording, log = jobs.begin(learner, problem, file, job.origin), None
         if self.experiment.decisions != "none":
             beside = file.with_name(f"{job.label}{LOG_ENDING}")
-            log = DecisionLog(beside, recording.stream.shape, recording.t)
-            log = recording.decisions = log if log.holds else None
+            found = DecisionLog(beside, recording.stream.shape, recording.t)
+            log = recording.decisions = found if found.holds else None
         try:
             done = jobs.advance(
                 recording,
@@ -505,8 +505,10 @@ def free(path: Path) -> Path:
 
 def _files_of(path: Path) -> list[Path]:
     tables = ("decisions", "decisions-[0-9]*-seed-*", "paths", "limits")
-    patterns = [SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"]
-    patterns += ["tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))]
+    patterns = (
+        *(SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"),
+        *("tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))),
+    )
     return [file for pattern in patterns for file in sorted(path.glob(pattern))]
 
 
@@ -555,9 +557,9 @@ class TableWriter(NamedTuple):
                 (name, pyarrow.float64() if isinstance(column, np.ndarray) else pyarrow.string())
                 for name, column in columns.items()
             ]
-            metadata = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), "about": about}
-            schema = pyarrow.schema([(key, first), *kinds])
-            schema = schema.with_metadata({"tidewolf": json.dumps({**metadata, **self.about})})
+            head = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), "about": about}
+            metadata = {"tidewolf": json.dumps({**head, **self.about})}
+            schema = pyarrow.schema([(key, first), *kinds], metadata)
             path = self.folder / f"{name}.parquet"
             with checkpoint.writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
                 for part in parts(values):
@@ -817,9 +819,12 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     """
     form, cells = experiment.decisions, len(problem) * math.prod(problem.K.shape)
     first, *others = [each.label for some in jobs.plan_run(experiment) for each in some]
-    tables = {DECISIONS: endings(form, cells), LIMITS: endings(form, 0)}
-    tables |= {f"{DECISIONS}-{label}": endings(form or "parquet", cells) for label in others}
-    tables |= {PATHS: endings(form, 0)} if commodities(problem) else {}
+    tables = {
+        DECISIONS: endings(form, cells),
+        LIMITS: endings(form, 0),
+        **{f"{DECISIONS}-{label}": endings(form or "parquet", cells) for label in others},
+        **({PATHS: endings(form, 0)} if commodities(problem) else {}),
+    }
     if form != "none" and problem.network is not None and problem.network.tunnels is not None:
         tables["tunnels"] = ("csv",)
     return [

@@ -166,10 +166,15 @@ class Job(NamedTuple):
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        plain: Row = {"experiment": self.source.name, "source": self.identity}
-        plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
-        row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
-        return row
+        plain = {
+            "experiment": self.source.name,
+            "source": self.identity,
+            "learner": self.entrant.name,
+            "settings": self.entrant.given,
+            "seed": self.seed,
+            "rounds": self.rounds,
+        }
+        return {**json.loads(json.dumps(plain))}
 
     def problem(self) -> Problem:
         source = self.source

@@ -296,9 +296,11 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
     if not isinstance(given, list) or not 0 < len(given) <= MOST_LINKS:
         such = f'a graph should be a list of at most {MOST_LINKS:,} links such as ["SEA", "DEN"].'
         raise refused(such, "graph")
-    fields: dict[str, Any] = {"tail": (Node, ...), "head": (Node, ...)}
-    fields |= dict.fromkeys(numbers, (float | None, None))
-    fields |= dict.fromkeys(texts, (str | None, None))
+    fields: dict[str, Any] = {
+        **dict.fromkeys(("tail", "head"), (Node, ...)),
+        **dict.fromkeys(numbers, (float | None, None)),
+        **dict.fromkeys(texts, (str | None, None)),
+    }
     model = pydantic.create_model("Link", __base__=Strict, **fields)
     most, found = len(fields) if texts else 2, []
     for i, row in enumerate(given):

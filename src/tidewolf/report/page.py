@@ -526,9 +526,12 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
 
     for run in runs:
         K, stream = run.learner.K, run.stream
-        linear = isinstance(stream.losses, piecewise.LinearTotal) and isinstance(K, Polyhedral)
-        linear = linear and isinstance(stream.constraints, piecewise.PiecewiseLinear)
-        if not linear or not 0 < run.rounds * math.prod(K.shape) <= _QUICK:
+        if not (
+            isinstance(stream.losses, piecewise.LinearTotal)
+            and isinstance(stream.constraints, piecewise.PiecewiseLinear)
+            and isinstance(K, Polyhedral)
+            and 0 < run.rounds * math.prod(K.shape) <= _QUICK
+        ):
             return []
     return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 

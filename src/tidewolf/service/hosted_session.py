@@ -169,11 +169,17 @@ class Note(NamedTuple):
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
         x, proposal = self.decision, _named(names, self.proposal)
-        answer = {"round": number + 1, "decision": _named(names, x), "paths": paths}
-        answer |= {"previous": _named(names, before), "mode": self.mode, "source": self.source}
-        answer["moved"] = None if x is None or before is None else distance_moved(x, before)
-        answer["reason"] = self.reason
-        return answer | ({} if proposal is None else {"proposal": proposal})
+        return {
+            "round": number + 1,
+            "decision": _named(names, x),
+            "paths": paths,
+            "previous": _named(names, before),
+            "mode": self.mode,
+            "source": self.source,
+            "moved": None if x is None or before is None else distance_moved(x, before),
+            "reason": self.reason,
+            **({} if proposal is None else {"proposal": proposal}),
+        }
 
     def past(self, number: int) -> dict[str, Any]:
         keys = ("at", "cost", "violation", "mode", "source")
@@ -404,8 +410,10 @@ class HostedSession:
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
-        rows = self.store.last_rounds(self.name, self._kept)
-        rows += self.store.rounds_of(self.name, first, self.next_round + 1)
+        rows = (
+            *self.store.last_rounds(self.name, self._kept),
+            *self.store.rounds_of(self.name, first, self.next_round + 1),
+        )
         for number, row in sorted({row.round - 1: row for row in rows}.items()):
             note = Note.of(row)
             if note is not None and not self._is_over(number):

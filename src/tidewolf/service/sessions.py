@@ -558,8 +558,11 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
 
 
 def _migrate(hosted: HostedSession, body: m.Migration) -> str:
-    changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
-    changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
+    changes = {
+        key: given
+        for key in body.model_fields_set - {"why"}
+        if (given := getattr(body, key)) is not None or key == "fallback"
+    }
     require(changes, InvalidInput, "A migration has a set, or learners, or a fallback.")
     description = Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings

@@ -475,9 +475,12 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
         f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
         again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
         return encode_plain(again), Observe(Arrival(number, again))
-    how = {"point": point, "instead": None if instead is None else tuple(instead)}
-    how["unsettled"] = None if committed else True
-    how["costs"] = None if costs is None else tuple(costs)
+    how = {
+        "point": point,
+        "instead": None if instead is None else tuple(instead),
+        "unsettled": None if committed else True,
+        "costs": None if costs is None else tuple(costs),
+    }
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
     return data, _read_observation(number, data, K)
 
