@@ -20,8 +20,15 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from tidewolf.core import arrays, batch, frames
-from tidewolf.core.arguments import did_you_mean, import_extra, listed, shown
-from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
+from tidewolf.core.arguments import as_kind, did_you_mean, import_extra, listed, shown
+from tidewolf.core.errors import (
+    EmptySet,
+    InvalidInput,
+    MissingExtra,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -247,9 +254,8 @@ class OnlineAllocator(_Estimator):
             learner = Ensemble(K, caution=self.caution, max_move=self.max_move, experts=(Static(),))
         elif callable(learner):
             learner = learner(K)
-        if not isinstance(learner, base.Learner):
-            words = "must make a learner of a set, as tw.LyapunovDescent does"
-            raise WrongType(f"learner of OnlineAllocator {words}; it made {shown(learner)}.")
+        expected = "learner of OnlineAllocator must make a learner, as tw.LyapunovDescent does"
+        as_kind(learner, base.Learner, expected)
         return Session(learner), _Rule(loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
@@ -358,7 +364,6 @@ class OnlineAllocator(_Estimator):
 
 
 def _as_pandas(X: Any) -> Any:
-    """A frame of polars as one of pandas, its dates as the index; anything else as it is."""
     if not frames.is_frame(X) or hasattr(X, "iloc"):
         return X
     frame = frames.read_frame(X, "X")
@@ -381,8 +386,11 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     array = np.asarray(arrays.as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
         kind = InvalidInput if array.shape in ((), shape) else WrongShape
-        each = f"one number of at least 0, or one for each of {len(assets)} assets"
-        raise kind(f"{what} must be {each}, not {shown(given)}.", setting=name)
+        raise kind(
+            f"{what} must be one number of at least 0, or one for each of {len(assets)} assets, "
+            f"not {shown(given)}.",
+            setting=name,
+        )
     return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
@@ -438,8 +446,10 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> batch.Batch:
     if kind == "linear":
         return linear.Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
-        raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
+        raise InvalidInput(
+            f'The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X: "log_wealth" '
+            "needs returns above -1, such as 0.01 for 1 %."
+        )
     return smooth.LogWealth(1.0 + returns)
 
 
@@ -461,9 +471,12 @@ def _limits(
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
-        if numbers.shape not in ((), (rows,)):
-            each = f"one number, or {rows}, one per row"
-            raise WrongShape(f"limits of {name!r} must be {each}, not of shape {numbers.shape}.")
+        require(
+            numbers.shape in ((), (rows,)),
+            WrongShape,
+            f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
+            f"{numbers.shape}.",
+        )
         b[:, j] = numbers
     found: list[batch.Batch] = []
     if len(A):

@@ -39,7 +39,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from tidewolf.core import arrays, errors, frames, round_info, sparse
-from tidewolf.core.arguments import as_text, import_extra, shown
+from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
@@ -105,8 +105,10 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(
+            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
+            "address right?"
+        )
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -128,6 +130,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 # An answer is waited for a day, at most.
 _LONGEST = 86_400.0
+_EXPERIMENT = "An experiment is keys and values"
 _WHY = "asked for by a client"
 _SENT = (
     "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
@@ -204,7 +207,7 @@ class Client:
         self._known_entries: tuple[tuple[str, ...], Shape] | None = None
         if experiment is not None:
             try:
-                self._keep_entries(self._ask("PUT", "", _as_experiment(experiment)))
+                self._keep_entries(self._ask("PUT", "", as_kind(experiment, Mapping, _EXPERIMENT)))
             except BaseException:
                 self.close()
                 raise
@@ -317,10 +320,18 @@ class Client:
         CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
-        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
-        given |= {"constraint_value": constraint_value, "played": played}
-        given |= {"constraint_gradient": constraint_gradient}
+        given = {
+            "costs": costs,
+            "capacities": capacities,
+            "demands": demands,
+            "weights": weights,
+            "budgets": budgets,
+            "loss_gradient": loss_gradient,
+            "loss_value": loss_value,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "played": played,
+        }
         body = _observation(feedback, loss, constraint, given)
         if spend is not None:
             body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}
@@ -372,7 +383,7 @@ class Client:
         InvalidInput, NotSupported
             If the session cannot be moved so; it is unchanged.
         """
-        self._operate("/migrate", _as_experiment(experiment), why)
+        self._operate("/migrate", as_kind(experiment, Mapping, _EXPERIMENT), why)
 
     def _operate(self, path: str, body: Mapping[str, Any], why: str) -> None:
         try:
@@ -517,12 +528,6 @@ def _observation(
     if isinstance(budgets, list) and len(budgets) > 1 and "weights" in body:
         body["weights"] = _rows(given["weights"], len(budgets), "weights")
     return body
-
-
-def _as_experiment(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
-    return given
 
 
 def _numbers(x: Any, what: str) -> Any:

@@ -180,7 +180,6 @@ class Advisers:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two arguments are one: the same object, number, or tuple of the same."""
     if isinstance(a, tuple) and isinstance(b, tuple) and type(a) is tuple:
         return len(a) == len(b) and all(one is other for one, other in zip(a, b, strict=True))
     return a is b or (isinstance(a, int) and a == b)

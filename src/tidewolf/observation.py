@@ -196,8 +196,10 @@ def arrival(
         capabilities.late_feedback(learner)
         rounds = len(seen.losses) if isinstance(seen, FullInformation) else seen.rounds
         if rounds != 1:
-            why = "feedback is late or of another point than was decided"
-            raise InvalidInput(f"Expected 1 round at a time if {why}, not {rounds} rounds.")
+            raise InvalidInput(
+                "Expected 1 round at a time if feedback is late or of another point than was "
+                f"decided, not {rounds} rounds."
+            )
     if played is not None:
         if isinstance(seen, FullInformation):
             instead = compared(seen, played, x)
@@ -252,8 +254,10 @@ def require_member(learner: base.Learner[Any], played: Array) -> None:
     K = learner.K
     infeasibility, allowed = K.infeasibility(played), conforming.allowed_infeasibility(K, played)
     if not infeasibility <= allowed:
-        words = f"it is infeasible by {infeasibility:g}, and rounding allows {allowed:.1g}"
-        raise NotAMember(f"Expected a point of the set as played; {words}.")
+        raise NotAMember(
+            f"Expected a point of the set as played; it is infeasible by {infeasibility:g}, and "
+            f"rounding allows {allowed:.1g}."
+        )
 
 
 def require_fitting(learner: base.Learner[Any], info: round_info.RoundInfo) -> None:

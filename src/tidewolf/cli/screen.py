@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -22,19 +22,19 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from tidewolf import baselines, learners, problems
 from tidewolf.core.feedback import SEES, who_sees_what
+from tidewolf.core.settings import Setting
+from tidewolf.evaluation.comparison import TABLES, Comparison, Point, ranking_name
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
+from tidewolf.evaluation.recording import RunProgress
+from tidewolf.experiments import Experiment
+from tidewolf.experiments.compare import LINE_COLUMNS, Sweep, SweepLine
+from tidewolf.experiments.experiment import words_of
+from tidewolf.experiments.folder import Finished
 from tidewolf.report.charts import learner_labels
 from tidewolf.report.page import learner_notes
-
-if TYPE_CHECKING:
-    from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison, Point
-    from tidewolf.evaluation.recording import RunProgress
-    from tidewolf.experiments import Experiment
-    from tidewolf.experiments.compare import Sweep, SweepLine
-    from tidewolf.experiments.folder import Finished
 
 T = TypeVar("T")
 _ANY_WIDTH = 10_000
@@ -58,15 +58,11 @@ def flag(help: str, *names: str) -> Any:
 
 
 def _experiments(incomplete: str) -> list[str]:
-    from tidewolf import problems
-
     here = (str(path) for path in sorted(Path().glob("*.toml")))
     return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
 
 
 def _learners(incomplete: str) -> list[str]:
-    from tidewolf import baselines, learners
-
     return [name for name in (*learners.every(), *baselines.every()) if name.startswith(incomplete)]
 
 
@@ -300,8 +296,6 @@ def show_preview(found: Mapping[str, Any]) -> None:
 
 
 def show_comparison(comparison: Comparison, page: Path, *, verbose: bool = False) -> None:
-    from tidewolf.evaluation.comparison import TABLES, ranking_name
-
     every = comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
@@ -364,8 +358,6 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    from tidewolf.experiments.compare import LINE_COLUMNS
-
     def knob(name: str) -> Column[SweepLine]:
         title = name.replace("_", "\n", 1)
         return Column(name, title, lambda line: format_setting(line.settings.get(name, "")))
@@ -387,8 +379,6 @@ def show_listing(title: str, listing: Mapping[str, str]) -> None:
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    from tidewolf.experiments.experiment import words_of
-
     console = Console(highlight=False)
     _print(name, style="bold")
     console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))

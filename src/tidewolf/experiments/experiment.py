@@ -47,7 +47,15 @@ from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
 from tidewolf.core import arrays, batch, jit, settings
-from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
+from tidewolf.core.arguments import (
+    as_items,
+    as_kind,
+    as_path,
+    as_text,
+    did_you_mean,
+    import_extra,
+    shown,
+)
 from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
@@ -120,8 +128,7 @@ class Choice:
         Choice
             The same as a frozen value.
         """
-        if not isinstance(given, Mapping):
-            raise WrongType(f"The settings of {shown(name)} must be a mapping, not {shown(given)}.")
+        as_kind(given, Mapping, f"The settings of {shown(name)} must be a mapping")
         return cls(name, tuple(given.items()))
 
     @property
@@ -185,8 +192,10 @@ def learner_named(name: str) -> Any:
         if name in module.__all__:
             return getattr(module, name)
     known = [*_learners.__all__, *_baselines.__all__]
-    near = did_you_mean(name, known)
-    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{near}")
+    raise InvalidInput(
+        f"There is no learner called {name!r}; there are "
+        f"{', '.join(known)}.{did_you_mean(name, known)}"
+    )
 
 
 @cache
@@ -259,7 +268,6 @@ _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to
 
 
 def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
-    """The settings of what `make` makes that a file can give, by key."""
     return {
         setting.key: setting
         for name, setting in _by_name(make).items()
@@ -280,8 +288,8 @@ def learner_keys(name: str) -> dict[str, settings.Setting]:
 def kind_keys(kind: type) -> Keys:
     known = keys_of(settings.constructor_of(kind))
     if "graph" in known and carries_flow(known):
-        more = (_DIRECTED, _NODES, *(_ONE_FLOW if ({"source", "target"} <= known.keys()) else ()))
-        more += (_TUNNELS,) if kind is Network else ()
+        one_flow = _ONE_FLOW if {"source", "target"} <= known.keys() else ()
+        more = (_DIRECTED, _NODES, *one_flow, *([_TUNNELS] if kind is Network else ()))
         known |= {each.name: each for each in more if each.name not in known}
     return known
 
@@ -465,8 +473,10 @@ def read(text: str, path: Path) -> Experiment:
     document = parse(text, str(path))
     written_by = document.data.get("format")
     if type(written_by) is int and written_by > FILE_FORMAT:
-        known = f"this tidewolf reads formats up to {FILE_FORMAT}, not {written_by}"
-        raise NewerFormat(f"{document.place('format')}: {known}. Install a newer tidewolf.")
+        raise NewerFormat(
+            f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
+            f"{written_by}. Install a newer tidewolf."
+        )
     return read_file(document, path)
 
 
@@ -612,10 +622,9 @@ def _spending(value: Any, what: str) -> tuple[Budget, Path]:
 
 
 def _choice(value: Any, what: str, *others: type) -> Any:
-    if isinstance(value, (Choice, *others)):
-        return value
     such = "Choice.of('Simplex', {'n': 3})"
-    raise WrongType(f"{what} must be a Choice, such as {such}, not {shown(value)}.")
+    kinds: Any = (Choice, *others)
+    return as_kind(value, kinds, f"{what} must be a Choice, such as {such}")
 
 
 def _values(value: Any, what: str) -> tuple[Any, ...]:
@@ -797,8 +806,11 @@ class Experiment:
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
             if stream.costs is None and stream.losses is None:
-                such = 'problem = "routing", or costs = "costs.csv" with a [set]'
-                raise InvalidInput(f"an experiment needs a [stream]: {such}.", setting="stream")
+                raise InvalidInput(
+                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
+                    "with a [set].",
+                    setting="stream",
+                )
             if K is None:
                 raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
@@ -822,8 +834,9 @@ class Experiment:
         """
         known = problem_keys(name)
         for key in given.keys() - known.keys():
-            near = did_you_mean(key, known)
-            raise InvalidInput(f"The problem {name} has no setting called {key!r}.{near}")
+            raise InvalidInput(
+                f"The problem {name} has no setting called {key!r}.{did_you_mean(key, known)}"
+            )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
     def problem(self, seed: int) -> Problem:
@@ -970,10 +983,15 @@ class Experiment:
             with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
             for one in self.entrants()
         )
-        budgets = tuple((budget, path.absolute()) for budget, path in self.budgets)
-        made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
-        made["budgets"] = budgets
-        return replace(self, **made, cautions=())
+        return replace(
+            self,
+            rounds=rounds,
+            stream=stream,
+            hard_set=K,
+            learners=learners,
+            budgets=tuple((budget, path.absolute()) for budget, path in self.budgets),
+            cautions=(),
+        )
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""
@@ -1062,7 +1080,6 @@ def _refusal(name: str, problem: Problem) -> str | None:
 
 
 def given_fields(part: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default, by name."""
     return {
         one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
     }

@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
+from tidewolf.core.errors import InvalidInput, TidewolfError, require
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -166,9 +166,7 @@ def say(**keys: str) -> str:
 
 
 def as_format(given: object, what: str = "format") -> FileFormat:
-    if isinstance(given, FileFormat):
-        return given
-    raise WrongType(f"{what} must be a FileFormat, not {arguments.shown(given)}.")
+    return arguments.as_kind(given, FileFormat, f"{what} must be a FileFormat")
 
 
 # Commas between cells, points before decimals, UTF-8, dates in ISO form.
@@ -261,8 +259,10 @@ def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
             raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
         first = readings[0]
         if first.astimezone(clock).replace(tzinfo=None) != naive:
-            cure = "give times with their offset, or the right timezone in [files]"
-            raise InvalidInput(f"{place}: there was no {naive} in {zone}; {cure}.")
+            raise InvalidInput(
+                f"{place}: there was no {naive} in {zone}; give times with their offset, or the "
+                "right timezone in [files]."
+            )
         last = next((each for each in readings if last is None or each > last), first)
         found.append(np.datetime64(last.replace(tzinfo=None), "us"))
     return np.array(found)
@@ -285,9 +285,12 @@ def most_unpacked(size: int) -> int:
 
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
-    if claimed > most:
-        words = f"it unpacks to more than {most >> 20} MB, {RATIO} times its size or more"
-        raise InvalidInput(f"{path} is not read: {words}. Unpack it, or write plain CSV.")
+    require(
+        not claimed > most,
+        InvalidInput,
+        f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size or "
+        "more. Unpack it, or write plain CSV.",
+    )
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
@@ -444,9 +447,11 @@ def read_records(
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
-    if not {*columns} <= {*header}:
-        expected = f"expected the columns {', '.join(columns)}"
-        raise InvalidInput(f"{path}: {expected}, received {', '.join(header)}.")
+    require(
+        {*columns} <= {*header},
+        InvalidInput,
+        f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}.",
+    )
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
@@ -470,10 +475,12 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
-        kind = read.__name__.removeprefix("_read_")
-        raise InvalidInput(f"{path} cannot be read as {kind}: {error!r}.") from error
-    if not cells.header:
-        raise InvalidInput(f"{path} is empty; a table starts with a line of column names.")
+        raise InvalidInput(
+            f"{path} cannot be read as {read.__name__.removeprefix('_read_')}: {error!r}."
+        ) from error
+    require(
+        cells.header, InvalidInput, f"{path} is empty; a table starts with a line of column names."
+    )
     return cells
 
 
@@ -572,8 +579,10 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
         values = (*rows.get(number, ()), *(None,) * wide)[:wide]
         for j, (cell, formula) in enumerate(zip(values, row, strict=False)):
             if cell is None and formula is not None and number != top:
-                words = f"the formula {formula!r} was saved without a value"
-                raise InvalidInput(f"{path}, row {number}: {words}; save it in a spreadsheet.")
+                raise InvalidInput(
+                    f"{path}, row {number}: the formula {formula!r} was saved without a value; "
+                    "save it in a spreadsheet."
+                )
             if cell is not None and not used[0] <= j <= used[-1]:
                 raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
         table.append(values[used[0] : used[-1] + 1])

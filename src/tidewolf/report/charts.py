@@ -142,7 +142,6 @@ def installed(name: str) -> bool:
 
 
 def require_extras() -> None:
-    """Refuse to begin a page if a package that draws or writes it is not installed."""
     for name in ("jinja2", "matplotlib"):
         arguments.import_extra(name, "A page", "app")
 

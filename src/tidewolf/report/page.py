@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidewolf.core import batch, checkpoint, feedback, piecewise
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
@@ -71,8 +71,9 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     try:
         record = json.loads(file.read_bytes())
         if record["format"] != charts.PAGE_FORMAT:
-            expected = f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}"
-            raise OtherSettings(f"{expected}. {again}")
+            raise OtherSettings(
+                f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}. {again}"
+            )
         text = charts.document("run", {**record, "written": charts.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
@@ -187,7 +188,6 @@ def results_table(runs: Sequence[Run]) -> Table:
 
 
 def headline(details: Table) -> Table:
-    """The same table without errors and smaller lines."""
     rows = [
         [Cell(cell.text.partition(" \u00b1")[0], style=cell.style) for cell in row]
         for row in details.groups[0].rows
@@ -241,8 +241,7 @@ def plot(run: Run) -> Any:
     """Loss, regret (if it is known), violation and calls of a run as they add up, and the weights
     of its experts if it mixes any.
     """
-    if run.rounds == 0:
-        raise InvalidInput("A run of no rounds has nothing to plot.")
+    require(run.rounds != 0, InvalidInput, "A run of no rounds has nothing to plot.")
     return charts.picture(_run_charts(run))
 
 
@@ -302,7 +301,6 @@ def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
 
 
 def totals_charts(runs: Sequence[Run]) -> list[Chart]:
-    """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
     clock = charts.clock_of(runs[0].stream, runs[0].rounds)
@@ -386,7 +384,6 @@ def experts_table(experts: metrics.Experts) -> Table:
 
 
 def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A chart and a table for each of the first runs with experts."""
     drawn = ((trust_chart(run, style.label), run) for run, style in _styled(runs))
     shown = [(chart, run) for chart, run in drawn if chart is not None][:MAX_RUNS]
     return [
@@ -529,9 +526,12 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
 
     for run in runs:
         K, stream = run.learner.K, run.stream
-        linear = isinstance(stream.losses, piecewise.LinearTotal) and isinstance(K, Polyhedral)
-        linear = linear and isinstance(stream.constraints, piecewise.PiecewiseLinear)
-        if not linear or not 0 < run.rounds * math.prod(K.shape) <= _QUICK:
+        if not (
+            isinstance(stream.losses, piecewise.LinearTotal)
+            and isinstance(stream.constraints, piecewise.PiecewiseLinear)
+            and isinstance(K, Polyhedral)
+            and 0 < run.rounds * math.prod(K.shape) <= _QUICK
+        ):
             return []
     return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 

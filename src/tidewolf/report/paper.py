@@ -182,7 +182,6 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
 
 
 def totals_of(found: Run) -> tuple[float, float]:
-    """The regret and the violation of a run."""
     regret = math.nan if found.regret is None else found.regret[1]
     return regret, float(found.violations.sum())
 
@@ -274,7 +273,6 @@ def page(study: Study, *, date: datetime) -> str:
 
 
 def verdict(study: Study) -> str:
-    """One sentence on whether what was measured is what the theorems state."""
     broken = [
         each.learner
         for each in study.growths
@@ -373,7 +371,6 @@ def remark(measured: Measured, name: str) -> str:
 
 
 def tables(study: Study) -> dict[str, charts.Table]:
-    """The other tables, by their names in the template."""
     horizons = [f"T = {T:,}" for T in study.size.horizons]
     bounded = ("regret", "guarantee", "violation", "guarantee")
     played = ("", "rounds", "mean loss", "regret", "mean violation", "oracle calls")
@@ -416,6 +413,5 @@ def _beside(
     bounds: Sequence[float | None],
     errors: Sequence[str] = ("", ""),
 ) -> list[str]:
-    """Regret and violation, each with its error and beside its bound."""
     every = zip(measured, bounds, errors, strict=True)
     return [text for x, most, error in every for text in (number(x) + error, bound_text(x, most))]

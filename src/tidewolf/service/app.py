@@ -133,7 +133,6 @@ class App(FastAPI):
         self.parsing = asyncio.Semaphore(1)
 
     def close(self) -> None:
-        """Wait for what threads do, and begin no more."""
         for pool in (self.quick, self.slow):
             pool.shutdown(cancel_futures=True)
 
@@ -239,8 +238,14 @@ class App(FastAPI):
         self.traffic.count(getattr(scope.get("route"), "path", other), method, status, seconds)
         if self._log:
             who = scope[CALLER].who if CALLER in scope else "unknown"
-            line = {"at": round(time.time(), 3), "who": who, "method": method}
-            line |= {"path": scope["path"][:300], "status": status, "ms": round(1e3 * seconds, 2)}
+            line = {
+                "at": round(time.time(), 3),
+                "who": who,
+                "method": method,
+                "path": scope["path"][:300],
+                "status": status,
+                "ms": round(1e3 * seconds, 2),
+            }
             sys.stderr.write(f"{json.dumps(line)}\n")
 
 
@@ -257,9 +262,11 @@ class Operation(APIRoute):
         hints = get_type_hints(endpoint)
         self._body, self._query = hints.get("body"), hints.get("query")
         self._is_quick = "rounds" in more["tags"]
-        errors = {401, 403, 422, 429, 503} if more["dependencies"] else {403, 429, 503}
-        errors |= {404, 409, 501} if "{name}" in path else set()
-        errors |= {400, 408, 413, 415} if self._body else set()
+        errors = {
+            *((401, 403, 422, 429, 503) if more["dependencies"] else (403, 429, 503)),
+            *((404, 409, 501) if "{name}" in path else ()),
+            *((400, 408, 413, 415) if self._body else ()),
+        }
         content = {requests.PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}
         more["responses"] = (more["responses"] or {}) | {
             status: {

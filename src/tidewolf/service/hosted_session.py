@@ -46,7 +46,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -169,11 +169,17 @@ class Note(NamedTuple):
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
         x, proposal = self.decision, _named(names, self.proposal)
-        answer = {"round": number + 1, "decision": _named(names, x), "paths": paths}
-        answer |= {"previous": _named(names, before), "mode": self.mode, "source": self.source}
-        answer["moved"] = None if x is None or before is None else distance_moved(x, before)
-        answer["reason"] = self.reason
-        return answer | ({} if proposal is None else {"proposal": proposal})
+        return {
+            "round": number + 1,
+            "decision": _named(names, x),
+            "paths": paths,
+            "previous": _named(names, before),
+            "mode": self.mode,
+            "source": self.source,
+            "moved": None if x is None or before is None else distance_moved(x, before),
+            "reason": self.reason,
+            **({} if proposal is None else {"proposal": proposal}),
+        }
 
     def past(self, number: int) -> dict[str, Any]:
         keys = ("at", "cost", "violation", "mode", "source")
@@ -292,8 +298,10 @@ class ReadFeedback(NamedTuple):
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
-            both = f"{min(numbers)} and {min(values)}"
-            raise InvalidInput(f"The observation has {both}: give numbers, or values or gradients.")
+            raise InvalidInput(
+                f"The observation has {min(numbers)} and {min(values)}: give numbers, or values or "
+                "gradients."
+            )
         if not values:
             if "budget" in given and "budgets" not in given:
                 given = {**given, "budgets": given["budget"]}
@@ -402,8 +410,10 @@ class HostedSession:
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
-        rows = self.store.last_rounds(self.name, self._kept)
-        rows += self.store.rounds_of(self.name, first, self.next_round + 1)
+        rows = (
+            *self.store.last_rounds(self.name, self._kept),
+            *self.store.rounds_of(self.name, first, self.next_round + 1),
+        )
         for number, row in sorted({row.round - 1: row for row in rows}.items()):
             note = Note.of(row)
             if note is not None and not self._is_over(number):
@@ -470,16 +480,21 @@ class HostedSession:
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                over = f"Round {number + 1} is over, and its decision is not known"
-                raise OtherContent(f"{over}; round {self.session.round + 1} is current.")
+                raise OtherContent(
+                    f"Round {number + 1} is over, and its decision is not known; round "
+                    f"{self.session.round + 1} is current."
+                )
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
-        if number > self.session.round and waiting > most:
-            what = f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback"
-            raise errors.TooMany(f"{what}; at most {most:,} are allowed. Observe some first.")
+        require(
+            not (number > self.session.round and waiting > most),
+            errors.TooMany,
+            f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback; at most "
+            f"{most:,} are allowed. Observe some first.",
+        )
         note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
@@ -610,11 +625,12 @@ class HostedSession:
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
-        if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet: ask for its decision first. "
-                f"Round {current + 1} is current."
-            )
+        require(
+            not number > current,
+            InvalidInput,
+            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+            f"{current + 1} is current.",
+        )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -622,8 +638,10 @@ class HostedSession:
             try:
                 session.observe(round=number, played=played, **feedback.arguments)
             except OtherContent:
-                over = f"Round {number + 1} is over: it was observed with other content"
-                raise OtherContent(f"{over}, or it expired.") from None
+                raise OtherContent(
+                    f"Round {number + 1} is over: it was observed with other content, or it "
+                    "expired."
+                ) from None
         else:
             is_new = number not in (*pending, *self.answers)
             if is_new and body.time is not None and self._follows_clock:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidewolf.core import arguments
-from tidewolf.core.errors import InvalidInput, NotCached, OtherVersions
+from tidewolf.core.errors import InvalidInput, NotCached, OtherVersions, require
 from tidewolf.storage.session_store import SessionStore
 
 if TYPE_CHECKING:
@@ -164,9 +164,12 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     is_loopback = host.lower() == "localhost"
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
-    if not (has_tokens or insecure or is_loopback):
-        what = f"At {host} other machines could use the service without a token"
-        raise InvalidInput(f"{what}: give --token-file, or --insecure, or stay at 127.0.0.1.")
+    require(
+        has_tokens or insecure or is_loopback,
+        InvalidInput,
+        f"At {host} other machines could use the service without a token: give --token-file, or "
+        "--insecure, or stay at 127.0.0.1.",
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -179,14 +182,16 @@ def listen(host: str, port: int) -> socket.socket:
     ...     listener.getsockname()[1] > 0
     True
     """
-    if not 0 <= port <= 65535:
-        raise InvalidInput(f"A port is a whole number from 0 to 65535, not {port}.")
+    require(
+        0 <= port <= 65535, InvalidInput, f"A port is a whole number from 0 to 65535, not {port}."
+    )
     try:
         found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
         return socket.create_server(found[0][-1], family=found[0][0])
     except OSError as error:
-        words = f"Cannot listen at {host}, port {port}: {error.strerror}"
-        raise InvalidInput(f"{words}. --port 0 takes any free port.") from None
+        raise InvalidInput(
+            f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
+        ) from None
 
 
 def _address(host: str, listener: socket.socket) -> str:

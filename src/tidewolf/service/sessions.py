@@ -35,7 +35,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tidewolf.core import conforming, errors, round_info
-from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
+from tidewolf.core.errors import (
+    CheckpointError,
+    InvalidInput,
+    TidewolfError,
+    UnknownSession,
+    require,
+)
 from tidewolf.core.types import Floats
 from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
@@ -212,15 +218,19 @@ class Sessions:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            words = f"There is a session called {name!r} already, with another description"
-            raise errors.AlreadyThere(f"{words}: migrate or delete it, or choose another name.")
+            raise errors.AlreadyThere(
+                f"There is a session called {name!r} already, with another description: migrate "
+                "or delete it, or choose another name."
+            )
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            most = f"at most {self.limits.sessions:,} are allowed"
-            raise errors.TooMany(f"{count:,} sessions are there, {most}: delete one first.")
+            raise errors.TooMany(
+                f"{count:,} sessions are there, at most {self.limits.sessions:,} are allowed: "
+                "delete one first."
+            )
         built = description.build()
         settings = Settings(
             type(built.learner).__name__,
@@ -490,8 +500,10 @@ def _built(info: SessionInfo) -> Built:
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:
-        what = f"The description of the session {info.name} was changed on disk"
-        raise errors.BrokenFile(f"{what}: {error} Go back to an earlier copy.") from None
+        raise errors.BrokenFile(
+            f"The description of the session {info.name} was changed on disk: {error} Go back to "
+            "an earlier copy."
+        ) from None
 
 
 # --- what operators do ----------------------------------------------------------------------------
@@ -528,8 +540,10 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     try:
         session.rollback(number)
     except InvalidInput:
-        what = f"Round {number + 1} cannot be gone back to: it is after round {before + 1}"
-        raise InvalidInput(f"{what}, or is not stored.") from None
+        raise InvalidInput(
+            f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, or is "
+            "not stored."
+        ) from None
     store.forget_rounds(name, number + 1)
     if hosted.settings.since >= number:  # that round is another one
         hosted.settings = replace(hosted.settings, since=-1)
@@ -544,10 +558,12 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
 
 
 def _migrate(hosted: HostedSession, body: m.Migration) -> str:
-    changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
-    changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
-    if not changes:
-        raise InvalidInput("A migration has a set, or learners, or a fallback.")
+    changes = {
+        key: given
+        for key in body.model_fields_set - {"why"}
+        if (given := getattr(body, key)) is not None or key == "fallback"
+    }
+    require(changes, InvalidInput, "A migration has a set, or learners, or a fallback.")
     description = Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
@@ -612,8 +628,9 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    if not hosted.takes_late:
-        raise errors.NotSupported(
-            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
-            "Ensemble, or a LyapunovDescent."
-        )
+    require(
+        hosted.takes_late,
+        errors.NotSupported,
+        f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+        "Ensemble, or a LyapunovDescent.",
+    )

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import arguments, checkpoint, errors, values
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse
+from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require
 from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
@@ -254,7 +254,6 @@ def make_store(db: Database) -> None:
 
 
 def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
-    """Refuse a database that is not of this kind, or is of another format."""
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
         raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
@@ -486,8 +485,9 @@ class Tables:
                 held = held and number in links and digest(links[number], state) == seal
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
-        if not held:
-            raise BrokenFile(f"{where} is truncated or was changed. Go back to an earlier copy.")
+        require(
+            held, BrokenFile, f"{where} is truncated or was changed. Go back to an earlier copy."
+        )
         return Content(head, states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(

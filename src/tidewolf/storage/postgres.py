@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
-from tidewolf.core.errors import CheckpointError
+from tidewolf.core.errors import CheckpointError, require
 from tidewolf.storage import database
 
 if TYPE_CHECKING:
@@ -288,7 +288,6 @@ class Postgres:
 
 
 def connected(url: str) -> Connection[Any]:
-    """A new connection; CheckpointError, without the password, if there is none."""
     psycopg = driver()
     settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
     try:
@@ -368,8 +367,10 @@ class Cluster:
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
-                what = f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}"
-                raise CheckpointError(f"{what}. May the user make tables there?") from None
+                raise CheckpointError(
+                    f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. May "
+                    "the user make tables there?"
+                ) from None
             raise
 
     def claim(self, db: database.Database, number: int) -> None:
@@ -395,8 +396,7 @@ class Cluster:
 
     def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
-        if not holder:
-            raise CheckpointError(f"The session {name} was restored: open it again.")
+        require(holder, CheckpointError, f"The session {name} was restored: open it again.")
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
 
@@ -554,8 +554,10 @@ class Heartbeat:
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
-                what = f"Another server of the name {self.name} serves from {self.where}"
-                raise errors.InUse(f"{what}: give this one another name.") from None
+                raise errors.InUse(
+                    f"Another server of the name {self.name} serves from {self.where}: give this "
+                    "one another name."
+                ) from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 
