@@ -51,9 +51,7 @@ if TYPE_CHECKING:
 
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
-ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
-LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
 # The status of requests whose client did not wait for an answer, as others count it.
 LEFT = 499
@@ -72,10 +70,6 @@ _SAFE = [
 ]
 _AGAIN = {"Retry-After": {"schema": {"type": "integer"}, "description": "Unit: seconds."}}
 _HEADERS = {401: {"WWW-Authenticate": {"schema": {"type": "string"}}}, 429: _AGAIN, 503: _AGAIN}
-_ABOUT = (
-    "Decisions, round after round, inside a hard set, under limits that move with time. Rounds "
-    "count from 1."
-)
 
 
 @final
@@ -118,7 +112,10 @@ class App(FastAPI):
         super().__init__(
             title="tidewolf",
             version=__version__,
-            description=_ABOUT,
+            description=(
+                "Decisions, round after round, inside a hard set, under limits that move with "
+                "time. Rounds count from 1."
+            ),
             license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
             openapi_url=None,
             redirect_slashes=False,
@@ -198,7 +195,7 @@ class App(FastAPI):
             self._require_own_site(scope["method"], headers)
             refused = "token"
             scope[CALLER] = caller = self._caller(path, headers)
-            if path in ALWAYS:
+            if path in {"/healthz", "/readyz", "/metrics"}:
                 return False
             refused = "overload"
             traffic.enter()
@@ -226,7 +223,7 @@ class App(FastAPI):
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
-        if self._loopback_only and name not in LOOPBACK:
+        if self._loopback_only and name not in {b"localhost", b"127.0.0.1", b"[::1]"}:
             cure = "start it with --token-file, or --insecure"
             raise Refused(403, f"A server without tokens answers to localhost alone: {cure}.")
         writes = method not in ("GET", "HEAD", "OPTIONS")

@@ -37,10 +37,6 @@ GRACE = 1.0
 KEEP_ALIVE = 75
 # Files that are no connections.
 SPARE = 200
-# Python's thresholds for looking for garbage in cycles.
-COLLECT = (20_000, 20, 100)
-# How long a thread computes before another one may. Unit: seconds.
-SWITCH = 0.001
 
 
 def serve(
@@ -143,10 +139,12 @@ def _prepare_process() -> None:
     nothing here is in a cycle; ignore warnings about what callers send, each text of which would
     stay in memory, and show those about the machine once.
     """
-    sys.setswitchinterval(SWITCH)
+    # How long a thread computes before another one may. Unit: seconds.
+    sys.setswitchinterval(0.001)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*COLLECT)
+    # Python's thresholds for looking for garbage in cycles.
+    gc.set_threshold(*(20_000, 20, 100))
     warnings.simplefilter("ignore")
     for kind in (NotCached, OtherVersions):
         warnings.simplefilter("default", kind)
