@@ -407,7 +407,9 @@ def serve_command(
       tidewolf serve --database postgresql://tidewolf@db/tidewolf --port 0
     """
     given = {key: at for key, at in locals().items() if key not in ("data", "database")}
-    from tidewolf.service.server import serve
+    for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+        arguments.import_extra(package, "Serving", "serve")
+    from tidewolf.service.app import serve
 
     serve(_where(data, database), **given)
 
