@@ -55,7 +55,6 @@ _httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Errors whose title is not the name of an error of tidewolf.
 _BY_STATUS: dict[int, type[TidewolfError]] = {
     404: errors.UnknownSession,
@@ -463,7 +462,7 @@ class Client:
 
     @cached_property
     def _client(self) -> httpx.Client:
-        is_local = urlsplit(self.url).hostname in _LOOPBACK
+        is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
         )

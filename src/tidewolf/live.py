@@ -233,9 +233,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # --- tables that grow -----------------------------------------------------------------------------
 
-# How often a table that is shorter, or cannot be read, is read again.
-ATTEMPTS = 3
-
 
 class Grown(NamedTuple):
     """A row of all tables.
@@ -321,7 +318,8 @@ class Follower:
                 _require_unchanged(before, read[name])
             rows = self._rows(tables) if len(tables) == len(read) else []
         except (OSError, TidewolfError) as error:
-            if self._changed is not None and self._failures < ATTEMPTS:
+            # How often a table that is shorter, or cannot be read, is read again.
+            if self._changed is not None and self._failures < 3:
                 self._failures += 1
                 return []
             if isinstance(error, OSError):
@@ -410,12 +408,14 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
 
 # --- the runner -----------------------------------------------------------------------------------
 
-_NO_CLOCK = ("last", "forecast")
-
 
 def follows_clock(learner: base.Learner[Any]) -> bool:
     return any(one.seconds is not None for one in learner.fields().get("budgets") or ()) or any(
-        (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
+        (
+            isinstance(one, Resolve)
+            and isinstance(one.data, str)
+            and one.data not in ("last", "forecast")
+        )
         or (isinstance(one, Season) and one.seconds is not None)
         or (isinstance(one, Context) and not isinstance(one, Season | Categories))
         for one in learner.fields().get("experts") or ()

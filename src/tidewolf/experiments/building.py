@@ -58,7 +58,6 @@ from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
-_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -81,7 +80,9 @@ def read_numbers(path: Path, place: Place) -> Table:
         except (OSError, ValueError, EOFError) as error:
             raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
     if path.name.lower().endswith(".npz"):
-        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
+        held = {
+            name: at for name, at in read_arrays(path).items() if name not in ("columns", "times")
+        }
         values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
         if values is not None and values.ndim != 2:
             return Table(None, (), values)

@@ -568,8 +568,7 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
 # Called a few times per second with the number of a job, and how far it is.
 Follow: TypeAlias = Callable[[int, RunProgress], None]
 
-# The pool starts all of them at once.
-MOST_JOBS = 1024
+# How long a cluster may take to answer. Unit: seconds.
 _CONNECT_SECONDS = 10
 
 
@@ -600,7 +599,8 @@ def serial(follow: Follow | None = None) -> Engine:
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
-    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    # The pool starts all of them at once.
+    jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
 

@@ -261,7 +261,12 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         box = (left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high)
         tooltip = chart.draw(drawn.add_axes(box), PAGE)
         buffer = io.StringIO()
-        drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
+        drawn.savefig(
+            buffer,
+            format="svg",
+            transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     ends = ", ".join(f"{entry.label} {entry.value}".strip() for entry in chart.legend)
     return {
         "title": chart.title,
@@ -275,9 +280,6 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         "tooltip": tooltip,
         "row": not any(entry.value for entry in chart.legend) or chart.wide,
     }
-
-
-_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
 def inline(document: str) -> str:

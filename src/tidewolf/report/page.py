@@ -44,7 +44,6 @@ DECISION_FILES = tuple(
 )
 # Of more runs, only the first have weights, networks and decisions over time.
 MAX_RUNS = 6
-_TABLE_ROWS = 10
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -314,7 +313,7 @@ def _totals_chart(name: str, lines: Sequence[PlotLine], clock: Clock) -> Chart:
     last = (interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines)
     ends = (end.partition(" \u00b1")[0] for end in last)
     rounds, title = len(lines[0].values), f"Cumulative {name}"
-    at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
+    at = np.unique(np.linspace(0, rounds, min(rounds, 10) + 1).round().astype(int))[1:]
     rows = [
         (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
         for t in at.tolist()

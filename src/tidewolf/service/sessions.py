@@ -124,8 +124,6 @@ def _last_notes(
 UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
 # What a request may take without a thread, while others wait. Unit: seconds.
 QUICK = 0.003
-# How long an overview is reused. Unit: seconds.
-OVERVIEW_FOR = 1.0
 
 
 class Reply(NamedTuple):
@@ -374,7 +372,8 @@ class Sessions:
         """The state of all sessions, without opening any; reused for a second."""
         with self._looking:
             when, found = self._overview
-            if time.monotonic() - when > OVERVIEW_FOR:
+            # How long an overview is reused. Unit: seconds.
+            if time.monotonic() - when > 1.0:
                 before, self._read = self._read, {}
                 found = [self._overview_of(info, before) for info in self.store.infos(most=None)]
                 self._overview = (time.monotonic(), found)
