@@ -31,9 +31,9 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -138,7 +138,7 @@ _SENT = (
 
 
 @final
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
     `Session`.
 
@@ -429,9 +429,6 @@ class Client:
         """Close the connections; the session stays on the service. Safe to call twice."""
         if "_client" in self.__dict__:
             self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

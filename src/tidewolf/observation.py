@@ -124,8 +124,7 @@ def charged(
         horizon = getattr(learner, "horizon", None)
         plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
         if isinstance(one := spend[name], Batch):
-            none = np.zeros((1, *learner.K.shape))
-            above.append(combined.Sum(one, Affine(none, plan)))
+            above.append(combined.Sum(one, Affine(np.zeros((1, *learner.K.shape)), plan)))
         else:
             row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))

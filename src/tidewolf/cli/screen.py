@@ -247,8 +247,7 @@ def show_results(
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
         _print()
-    title = f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}"
-    _print(title, style="bold")
+    _print(f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}", style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
     _print(

@@ -28,7 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -570,7 +570,7 @@ class RoundReader:
         if isinstance(at, Entries):
             at.names = self.names
         self._unlimited = Unlimited(at.K.shape)
-        self._layouts: dict[tuple[str, Columns], Int64s] = {}
+        self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -678,12 +678,7 @@ class RoundReader:
             i = next(i for i, each in enumerate(values) if not np.isfinite(_floats([each])).all())
             at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
             raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(values[i])}.")
-        layout = self._layouts.get((name, columns))
-        if layout is None:
-            layout = self._find(name, columns, where)
-            if len(self._layouts) >= MOST_LAYOUTS:
-                self._layouts.clear()
-            self._layouts[name, columns] = layout
+        layout = self._layout(name, columns, where)
         if name == "budgets" or (isinstance(self._at, Entries) and not by_name):
             return numbers
         return self._at.in_order(name, numbers[None], layout)

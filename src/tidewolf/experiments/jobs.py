@@ -582,8 +582,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:

@@ -204,8 +204,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
     for seed in range(seeds):
         learner = BanditPrimalDual(K, horizon=T, seed=seed, **SLOPES, **sizes)
         guarantee = learner.guarantee()
-        found = run(learner, stream, comparator=best)
-        totals.append(totals_of(found))
+        totals.append(totals_of(run(learner, stream, comparator=best)))
     assert guarantee is not None
     half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
     mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
@@ -215,8 +214,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
 
 def _printed(K: ConvexSet, T: int) -> Run:
     """Algorithm 4 with the constants of Theorem 4.1, from the center."""
-    learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
-    return run(learner, _stream(K, T, 0, "moving").stream)
+    return run(PrimalDual.theorem(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
 
 
 def _examples() -> tuple[tuple[str, Run], ...]:

@@ -248,10 +248,9 @@ class Sessions:
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
-        infos = self.store.infos(prefix, after, most)
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info in infos
+            for info in self.store.infos(prefix, after, most)
             for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
