@@ -450,8 +450,9 @@ class Client(AbstractContextManager["Client"]):
             except _httpx().TransportError as error:
                 failed = error
             if attempt + 1 < self._attempts:
-                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(
+                    min(max(asked, FIRST * 2.0**attempt), LONGEST) * random.uniform(0.5, 1.5)
+                )
         if answer is not None:
             return _read(answer, self.url)
         words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"

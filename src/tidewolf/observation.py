@@ -74,11 +74,10 @@ def given_feedback(
 def _checked(learner: base.Learner[Any], feedback: Feedback) -> Feedback:
     if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
         return feedback
-    gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
     return feedback._replace(
-        loss_gradient=point(learner, gradient, "The loss gradient"),
+        loss_gradient=point(learner, feedback.loss_gradient, "The loss gradient"),
         violation=arrays.as_number(feedback.violation, "The violation", least=0.0),
-        constraint_gradient=point(learner, limit, "The constraint gradient"),
+        constraint_gradient=point(learner, feedback.constraint_gradient, "The constraint gradient"),
         rounds=arrays.as_count(feedback.rounds, "The number of rounds"),
     )
 

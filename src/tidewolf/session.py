@@ -1009,8 +1009,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            is_next = number is None or keeper.is_next(number)
-            if before is None or not (before.is_plain and is_next):
+            if before is None or not (
+                before.is_plain and (number is None or keeper.is_next(number))
+            ):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:

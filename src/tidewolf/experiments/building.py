@@ -370,9 +370,8 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
-    make = _problems.named(stream.name)
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
+        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
@@ -465,8 +464,7 @@ class TableProblem:
             """The array in a table. Columns that are called as coordinates are get their order."""
             table = read_numbers(path, place)
             times.extend(() if table.times is None else (table.times,))
-            is_ours = self.at.names_any(table.columns)
-            return self.at.points(table, path) if is_ours else table.values
+            return self.at.points(table, path) if self.at.names_any(table.columns) else table.values
 
         if self.tables.losses is not None:
             losses = build_choice(self.tables.losses, self.place.within("losses"), array)

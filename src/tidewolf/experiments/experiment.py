@@ -630,8 +630,9 @@ def _budget(value: Any, what: str) -> Budget:
 
 
 def _values(value: Any, what: str) -> tuple[Any, ...]:
-    items = as_items(value, what, "[100, 200]")
-    return tuple(as_pair("a sweep", (what, item))[1] for item in items)
+    return tuple(
+        as_pair("a sweep", (what, item))[1] for item in as_items(value, what, "[100, 200]")
+    )
 
 
 @final

@@ -339,8 +339,7 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
     """
     demands, optima = _rounds(folder)
     tunnels, data = _tunnels(folder / "tunnels.txt"), data_folder(path)
-    used = np.argwhere(demands.max(axis=0) > 0.0).tolist()
-    pairs = [(int(i), int(j)) for i, j in used if i != j]
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(demands.max(axis=0) > 0.0).tolist() if i != j]
     choice: dict[str, Any] = {"paths": "k-shortest", "k": _K}
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {}
     if tunnels is not None:

@@ -285,8 +285,9 @@ def inline(document: str) -> str:
     names, clips (nothing leaves the axes), style sheets.
     """
     inside = re.split(r"<svg[^>]*>", document)[1]
-    named = r'<(metadata|defs)>.*?</\1>| (id|clip-path)="[^"]*"'
-    inside = re.sub(named, "", inside, flags=re.DOTALL)
+    inside = re.sub(
+        r'<(metadata|defs)>.*?</\1>| (id|clip-path)="[^"]*"', "", inside, flags=re.DOTALL
+    )
     inside = re.sub(
         r' (?:d|x|y|transform)="[^"]*"',
         lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]),

@@ -53,8 +53,9 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     page links to the decision files beside it.
     """
     forms = (sorted(Path(path).parent.glob(form)) for form in DECISION_FILES)
-    beside = [file.name for files in forms for file in files]
-    record = _record(runs, **{"decisions": beside, **about})
+    record = _record(
+        runs, **{"decisions": [file.name for files in forms for file in files], **about}
+    )
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
     checkpoint.write(path, charts.document("run", record).encode())
 

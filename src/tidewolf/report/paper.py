@@ -165,8 +165,9 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
                 best = best_in_hindsight(K, problem.stream)
                 for name, learner in learners(K, T).items():
                     found = run(learner, problem.stream, comparator=best)
-                    own = totals_of(found)
-                    totals[name][:, i, seed] = np.maximum(totals[name][:, i, seed], own)
+                    totals[name][:, i, seed] = np.maximum(
+                        totals[name][:, i, seed], totals_of(found)
+                    )
                     calls[name][i, seed] = max(calls[name][i, seed], found.oracle_calls)
                     shares = np.cumsum(found.calls) / np.arange(1, T + 1)
                     prefix[name] = max(prefix[name], float(shares.max()))
@@ -182,8 +183,7 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
 
 
 def totals_of(found: Run) -> tuple[float, float]:
-    regret = math.nan if found.regret is None else found.regret[1]
-    return regret, float(found.violations.sum())
+    return (math.nan if found.regret is None else found.regret[1]), float(found.violations.sum())
 
 
 def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:

@@ -267,9 +267,11 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
-        writing = self.store.transaction(name)
         try:
-            with self._held(name, looks=True) as hosted, writing as transaction:
+            with (
+                self._held(name, looks=True) as hosted,
+                self.store.transaction(name) as transaction,
+            ):
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
