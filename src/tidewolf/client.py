@@ -31,9 +31,9 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -138,7 +138,7 @@ _SENT = (
 
 
 @final
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
     `Session`.
 
@@ -430,9 +430,6 @@ class Client:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -453,8 +450,9 @@ class Client:
             except _httpx().TransportError as error:
                 failed = error
             if attempt + 1 < self._attempts:
-                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(
+                    min(max(asked, FIRST * 2.0**attempt), LONGEST) * random.uniform(0.5, 1.5)
+                )
         if answer is not None:
             return _read(answer, self.url)
         words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"

@@ -53,13 +53,13 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple, NoReturn, Self, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
@@ -523,7 +523,7 @@ class Row(NamedTuple):
 
 
 @final
-class LiveRunner:
+class LiveRunner(AbstractContextManager["LiveRunner"]):
     """A durable session that takes rows and answers with decisions.
 
     Parameters
@@ -702,9 +702,6 @@ class LiveRunner:
         if self._log is not None:
             self._log.close()
         self.session.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

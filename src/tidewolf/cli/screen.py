@@ -222,8 +222,9 @@ def _print_table(
         for each in columns:
             table.add_column(each.narrow_title, justify="right", vertical="bottom")
         for name, row in zip(names, rows, strict=True):
-            cells = (Text(each.narrow_cell(row)) for each in columns)
-            table.add_row(Text(name, style="bold"), *cells)
+            table.add_row(
+                Text(name, style="bold"), *(Text(each.narrow_cell(row)) for each in columns)
+            )
         wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
         highest = max((column.rank for column in columns), default=0)
         if highest == 0 or (wide <= console.width and len(columns) < 8):
@@ -247,8 +248,7 @@ def show_results(
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
         _print()
-    title = f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}"
-    _print(title, style="bold")
+    _print(f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}", style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
     _print(
@@ -258,8 +258,7 @@ def show_results(
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if verbose:
-        sees = ((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs)
-        _print(who_sees_what(sees))
+        _print(who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs))
     for who, note in learner_notes(runs, labels):
         if verbose or who == "Incumbent":  # what was made of the user's own file
             _print((f"{who}: ", "bold"), note)

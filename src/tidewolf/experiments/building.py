@@ -28,7 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -370,9 +370,8 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
-    make = _problems.named(stream.name)
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
+        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
@@ -465,8 +464,7 @@ class TableProblem:
             """The array in a table. Columns that are called as coordinates are get their order."""
             table = read_numbers(path, place)
             times.extend(() if table.times is None else (table.times,))
-            is_ours = self.at.names_any(table.columns)
-            return self.at.points(table, path) if is_ours else table.values
+            return self.at.points(table, path) if self.at.names_any(table.columns) else table.values
 
         if self.tables.losses is not None:
             losses = build_choice(self.tables.losses, self.place.within("losses"), array)
@@ -570,7 +568,7 @@ class RoundReader:
         if isinstance(at, Entries):
             at.names = self.names
         self._unlimited = Unlimited(at.K.shape)
-        self._layouts: dict[tuple[str, Columns], Int64s] = {}
+        self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -678,12 +676,7 @@ class RoundReader:
             i = next(i for i, each in enumerate(values) if not np.isfinite(_floats([each])).all())
             at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
             raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(values[i])}.")
-        layout = self._layouts.get((name, columns))
-        if layout is None:
-            layout = self._find(name, columns, where)
-            if len(self._layouts) >= MOST_LAYOUTS:
-                self._layouts.clear()
-            self._layouts[name, columns] = layout
+        layout = self._layout(name, columns, where)
         if name == "budgets" or (isinstance(self._at, Entries) and not by_name):
             return numbers
         return self._at.in_order(name, numbers[None], layout)

@@ -486,8 +486,10 @@ def _begin(
     unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
     results = [file for file in results if file.exists()]
     if force:
-        numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
-        unwanted += [*results, *numbers]
+        unwanted += [
+            *results,
+            *(file for file in recordings.glob("[0-9]*") if file.name.isdecimal()),
+        ]
     elif results and not journal.exists():
         names = ", ".join(file.name for file in results)
         raise InvalidInput(f"{journal.parent} holds {names} already. {_OTHERWISE}")
@@ -582,8 +584,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
@@ -637,10 +638,8 @@ def _pooled(joblib: Any, jobs: int, given: Mapping[int, Task], sent: list[int]) 
             yield joblib.delayed(_in_other_process)(number, task)
 
     how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
-        with _without_sigint():
-            answers = pool(tasks())
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), _without_sigint():
+        answers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)(tasks())
     try:
         # `yield from` would close it before the warning is silenced
         for done in answers:  # noqa: UP028
@@ -759,5 +758,7 @@ def play_first() -> None:
     experiment = experiment.taken(problem, all_play=True)
     for entrant in reversed(experiment.entrants()):
         with suppress(TidewolfError):
-            learner = experiment.learner(entrant, problem, seed)
-            next(Recording(learner, problem.stream).advance(), None)
+            next(
+                Recording(experiment.learner(entrant, problem, seed), problem.stream).advance(),
+                None,
+            )

@@ -620,8 +620,9 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    claimed = sum(group.total_byte_size for group in groups)
-    require_unpacked(path, max(8 * rows * len(schema), claimed))
+    require_unpacked(
+        path, max(8 * rows * len(schema), sum(group.total_byte_size for group in groups))
+    )
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
     header, columns = [str(name) for name in table.column_names], []

@@ -17,7 +17,7 @@ from functools import partial
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +26,14 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, Tidewo
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
+from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
+from tidewolf.evaluation.run import Run
+from tidewolf.networks.network import Network
+from tidewolf.problems import Problem
 from tidewolf.report import charts
 from tidewolf.report import network as networks
 from tidewolf.report.charts import HUES, Cell, Chart, Clock, PlotLine, Rows, RunStyle, Table, table
 from tidewolf.sets.base import Polyhedral
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.intervals import Interval, Intervals
-    from tidewolf.evaluation.run import Run
-    from tidewolf.networks.network import Network
-    from tidewolf.problems import Problem
 
 DECISION_FILES = tuple(
     f"{name}*.{ending}"
@@ -55,8 +53,9 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     page links to the decision files beside it.
     """
     forms = (sorted(Path(path).parent.glob(form)) for form in DECISION_FILES)
-    beside = [file.name for files in forms for file in files]
-    record = _record(runs, **{"decisions": beside, **about})
+    record = _record(
+        runs, **{"decisions": [file.name for files in forms for file in files], **about}
+    )
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
     checkpoint.write(path, charts.document("run", record).encode())
 
@@ -521,8 +520,6 @@ _QUICK = 2_000_000
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
-    from tidewolf.evaluation.intervals import shared_intervals
-
     for run in runs:
         K, stream = run.learner.K, run.stream
         if not (

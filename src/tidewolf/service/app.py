@@ -262,10 +262,9 @@ class App(FastAPI):
         method, other = method if method in METHODS else requests.OTHER, requests.OTHER
         self.traffic.count(getattr(scope.get("route"), "path", other), method, status, seconds)
         if self._log:
-            who = scope[CALLER].who if CALLER in scope else "unknown"
             line = {
                 "at": round(time.time(), 3),
-                "who": who,
+                "who": (scope[CALLER].who if CALLER in scope else "unknown"),
                 "method": method,
                 "path": scope["path"][:300],
                 "status": status,

@@ -758,7 +758,6 @@ class HostedSession:
     def facts(self) -> dict[str, Any]:
         last = next(reversed(self.recent.values()), Note(None))
         # Lines of the audit on the page of a session.
-        entries = self.store.entries(self.name, most=20, newest=True)
         return {
             **self.description(),
             **self.experts(),
@@ -766,7 +765,7 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [vars(one) for one in entries],
+            "audit": [vars(one) for one in self.store.entries(self.name, most=20, newest=True)],
         }
 
 

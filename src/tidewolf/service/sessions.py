@@ -248,10 +248,9 @@ class Sessions:
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
-        infos = self.store.infos(prefix, after, most)
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info in infos
+            for info in self.store.infos(prefix, after, most)
             for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
@@ -268,9 +267,11 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
-        writing = self.store.transaction(name)
         try:
-            with self._held(name, looks=True) as hosted, writing as transaction:
+            with (
+                self._held(name, looks=True) as hosted,
+                self.store.transaction(name) as transaction,
+            ):
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)

@@ -360,8 +360,9 @@ class Tables:
         return self.db.rows(f"SELECT {rest}", (self._session, *values))
 
     def _delete(self, table: str, which: str, value: int) -> None:
-        sql = f"DELETE FROM {table} WHERE session = ? AND {which} ?"
-        self.db.execute(sql, (self._session, value))
+        self.db.execute(
+            f"DELETE FROM {table} WHERE session = ? AND {which} ?", (self._session, value)
+        )
 
     # --- the head and the events ------------------------------------------------------------------
 
@@ -424,11 +425,10 @@ class Tables:
                 apart.append(number)
         for number in {*older} - {*apart[1:][-_SNAPSHOTS:], head.first or None}:
             self._delete("snapshots", "number =", number)
-        values = (self._session, head.last, state, digest(head.link, state))
         self.db.execute(
             "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT (session, number) DO UPDATE "
             "SET state = excluded.state, seal = excluded.seal",
-            values,
+            (self._session, head.last, state, digest(head.link, state)),
         )
 
     def snapshots(self, head: Head) -> Iterator[tuple[int, bytes, bytes]]:

@@ -224,9 +224,10 @@ class Journal(Generic[S]):
         content = observation.content(seen.last, None) if by_number or self.numbered else None
         given = seen.given
         if not isinstance(given, FirstOrder):
-            value = float(found.columns[0, VALUE])
             K, rows = self.learner.K, given.given
-            given = observation.of_costs(K, rows[1], rows[5], seen.x, value)
+            given = observation.of_costs(
+                K, rows[1], rows[5], seen.x, float(found.columns[0, VALUE])
+            )
         with self._mutex:
             self._require_writable()
             last, data = self._place.last + 1, encode_plain(given)
