@@ -604,6 +604,23 @@ def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkey
     assert one.learner.save(one.state) == other.learner.save(other.state)
 
 
+def test_memory_is_used_again_only_if_no_part_of_a_state_is_left(monkeypatch):
+    monkeypatch.setattr(compiled_rounds, "MANY", 1)
+    K, places = SETS["simplex"], set()
+    given, plain = stream(K, "capacities", 30), uncompiled(tw.LyapunovDescent(K))
+    due = [told(played.state) for played in tw.play(plain, given)]
+    kept, points = [], []
+    for t, played in enumerate(tw.play(tw.LyapunovDescent(K), given)):
+        places.add(played.state.dual.sums.loss.__array_interface__["data"][0])
+        points.append(played.x.copy())
+        if t % 7 < 3:
+            kept.append((t, played.state))
+    assert len(places) < 30
+    for t, state in kept:
+        assert_alike(told(state), due[t], 1e-12, 1.0)
+    np.testing.assert_allclose(points[1:], [each["x"] for each in due[:-1]], atol=1e-12)
+
+
 def test_rounds_from_one_state_do_not_see_each_other():
     """Though states share rows of functions, and the table of vertices."""
     K, played = SETS["flow"], stream(SETS["flow"], "capacities", 12, seed=6)

@@ -11,7 +11,8 @@ losses with curvature, blocks, a weight for each constraint) is played by `Core`
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,6 +58,8 @@ COUNTED = (*Accounts._fields[:8], "calls")
 # Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
 # before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
 WORTH = 2_048
+# Numbers of a state from which on their memory is used again.
+MANY = 1 << 17
 
 
 class Arrays(NamedTuple):
@@ -87,6 +90,8 @@ class Arrays(NamedTuple):
 
     def fill(self, state: State) -> None:
         dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
+        s[:] = self.awake[:] = 0.0
+        self.Z[:] = 0.0
         s[:5] = dual.rounds, dual.violation, *dual.slopes, dual.least_ratio
         s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
         s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
@@ -124,7 +129,7 @@ class ArrayState:
         self.kernel, self.since = kernel, state
         # whether rounds of costs alone continue it: no budget is counted, and no cost imputed
         self.is_plain = not (state.budgets.names or state.costs.imputed)
-        self.numbers = np.zeros(kernel.size)  # what rounds change
+        self.numbers = kernel.room()  # what rounds change
         self._arrays: Arrays | None = None
         self.arrays.fill(state)
         pool, accounts = state.pool, state.accounts
@@ -137,13 +142,12 @@ class ArrayState:
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self, numbers: Floats | None = None) -> ArrayState:
-        """One that the kernel may change, with these numbers for its own if they are given."""
+    def copy(self) -> ArrayState:
+        """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        made.numbers = self.numbers.copy() if numbers is None else numbers
-        if numbers is not None and numbers is not self.numbers:
-            numbers[:] = self.numbers
+        made.numbers = self.kernel.room()
+        made.numbers[:] = self.numbers
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
@@ -154,12 +158,6 @@ class ArrayState:
         if self._arrays is None:
             self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
         return self._arrays
-
-    @property
-    def is_unseen(self) -> bool:
-        """Whether no state and no point is a part of its numbers."""
-        is_read = self._x is not None and self._x.base is self.numbers
-        return self.numbers.flags.writeable and not is_read
 
     @property
     def lost(self) -> int:
@@ -329,8 +327,23 @@ class CompiledRounds:
         own = np.array(scales), np.array(learner._precedence), whole.center, places, *sizes
         self.given = (self.settings, *own, data, *geometry)
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
+        self._free = deque[memoryview](maxlen=1)
         self._asked = 0
         self._last: ArrayState | None = None
+
+    def room(self) -> Floats:
+        """Room for the numbers of a state: memory that was one's of which no part is left, if they
+        are many, as new pages take longer than a round.
+        """
+        if self.size < MANY:
+            return np.empty(self.size)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = np.empty(self.size).data
+        numbers = np.frombuffer(memory)  # the base of all views of it, so that it goes last
+        weakref.finalize(numbers, self._free.append, memory).atexit = False
+        return numbers
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
@@ -406,15 +419,12 @@ class CompiledRounds:
         first: int,
         k: int,
         records: Records | None = None,
-        spare: Floats | None = None,
     ) -> Progressed:
-        """Up to k rounds from a state that it takes, from round `first` of the functions on; the
-        state after them has the numbers `spare`, if they are given, which no other may have.
-        """
+        """Up to k rounds from a state that it takes, from round `first` of the functions on."""
         known, advisers, given = functions.stream is not None, self.advisers, functions.given
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
-        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares
+        now, done, code, shares = start.copy(), 0, PLAYED, start.shares
         solved, plain = np.zeros(k) if advisers else None, False
         if advisers and given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY:
             self._asked += k if known else 0
