@@ -109,7 +109,7 @@ LN2 = math.log(2.0)
 
 # Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
 # for `resolve` if nothing is re-solved.
-AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(5)
+AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_SOLVE = range(6)
 _INTS, _TABLE, _TABLES = np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 # The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
@@ -119,7 +119,7 @@ project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
 # How far x is outside a set: infeasibility(address, x, floats, ints).
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
 # That of resolving.py, behind its address.
-resolve = Indirect(int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
+resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
 # What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
 # scratch; and what is recorded of rounds.
 held = Packed(
@@ -602,8 +602,9 @@ def rounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table, `count` before. The point of the first of them is x, where experts are
-    mixed; what is given or recorded of each round has it at row `offset`, and `begun` is the round
-    of a run that the functions begin with, below 0 if nothing is recorded.
+    mixed; with k = 0 it becomes that, and no round is played. What is given or recorded of each
+    round has it at row `offset`, and `begun` is the round of a run that the functions begin with,
+    below 0 if nothing is recorded.
 
     `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
     (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
@@ -636,13 +637,15 @@ def rounds(  # type: ignore[no-untyped-def]
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
     for i in range(permanent, plain):
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
-    for i in range(k):
+    for i in range(max(k, 1)):
         t, row = first + i, offset + i
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[row, j]
         if s[HALF_WAY] == 0.0:
-            if i > 0 and experts > 0:
+            if (i > 0 or k == 0) and experts > 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
+            if k == 0:
+                break
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
             if not (abs(loss) <= MOST and abs(value) <= MOST):
@@ -757,8 +760,8 @@ def rounds(  # type: ignore[no-untyped-def]
             code = ENOUGH
         if advised:
             solved = resolve(
-                kernels[AT_RESOLVE], t, loss_A, limit_A, Z, awake, advice_floats, advice_ints,
-                past_costs, past_capacities,
+                kernels[AT_RESOLVE], kernels[AT_SOLVE], t, loss_A, limit_A, Z, awake,
+                advice_floats, advice_ints, past_costs, past_capacities,
             )  # fmt: skip
             columns[row, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
         if code != PLAYED or solved < 0:
