@@ -612,7 +612,7 @@ PATCHES = {
     },
     "kernels/boxed_dual.py": {
         "costs of 0 stay equal": Patch(
-            "c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)",
+            "c[j] = costs[j] if costs[j] != 0.0 else apart(j, size if size > 0.0 else APART)",
             "c[j] = costs[j]",
             "tests/test_boxed_dual.py",
         ),
