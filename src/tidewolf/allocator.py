@@ -51,11 +51,23 @@ LOSSES = ("log_wealth", "linear")
 _ROUNDING = 1e-9
 
 
+class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without types
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        if BaseEstimator is object:
+            import_extra("sklearn.base", "OnlineAllocator", "sklearn")
+        if find_spec("skfolio") is not None:
+            from skfolio.optimization import BaseOptimization
+
+            BaseOptimization.register(cls)
+        made: Self = super().__new__(cls)
+        return made
+
+
 # The loss, the largest loss, and the members of each group, 1 for those in it.
 _Rule: TypeAlias = tuple[str, float | None, dict[str, Floats]]
 
 
-class OnlineAllocator(BaseEstimator):  # type: ignore[misc]  # of a library without types
+class OnlineAllocator(_Estimator):
     """Decide portfolio weights row by row: a scikit-learn estimator that works in skfolio's
     pipelines.
 
@@ -128,16 +140,6 @@ class OnlineAllocator(BaseEstimator):  # type: ignore[misc]  # of a library with
     >>> bool(w.max() <= 0.5 + 1e-9), bool(w[2:].sum() <= 0.8 + 1e-9), float(w.sum().round(9))
     (True, True, 1.0)
     """
-
-    def __new__(cls, *_: Any, **__: Any) -> Self:
-        if BaseEstimator is object:
-            import_extra("sklearn.base", "OnlineAllocator", "sklearn")
-        if find_spec("skfolio") is not None:
-            from skfolio.optimization import BaseOptimization
-
-            BaseOptimization.register(cls)
-        made: Self = super().__new__(cls)
-        return made
 
     session_: Session[Any]
     weights_: Array

@@ -22,14 +22,15 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation
-from tidewolf.core.jit import MODE
+from tidewolf.core.jit import MODE, Kernel
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, evaluate, mixing, resolving
+from tidewolf.kernels import active_set, box, evaluate, large, mixing, resolving, simplices
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -58,6 +59,8 @@ COUNTED = (*Accounts._fields[:8], "calls")
 # Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
 # before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
 WORTH = 2_048
+# Entries of a point from which on a round goes over them as few times as may be.
+LARGE = 1 << 12
 # Numbers of a state from which on their memory is used again.
 MANY = 1 << 17
 
@@ -317,6 +320,7 @@ class CompiledRounds:
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
             "PERMANENT": learner.summed.start,
+            "EVEN": 1.0 / self.n if K.tangents is simplices.within_sum else 0.0,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
@@ -326,6 +330,9 @@ class CompiledRounds:
         data = np.zeros(1, np.uint8) if self.exact else as_bytes(K)  # type: ignore[arg-type]
         own = np.array(scales), np.array(learner._precedence), whole.center, places, *sizes
         self.given = (self.settings, *own, data, *geometry)
+        self.is_large = (
+            self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
+        )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
         self._free = deque[memoryview](maxlen=1)
         self._asked = 0
@@ -611,13 +618,15 @@ class _Scratch:
             names.tangents.address(K.tangents),
             names.infeasibility.address(K.point_infeasibility),
             names.resolve.address(resolving.resolve) if advised else 0,
+            names.large.address(large.large_round) if kernel.is_large else 0,
         )
         places: Any = np.array(kernels) if isinstance(kernels[2], int) else kernels
         self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
+        lanes = np.zeros((large.SUMMED, large.BLOCK))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.zeros((descents, factors)))
+        self._own, self._more = own, (*more, np.zeros((descents, factors)), lanes)
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 
@@ -630,6 +639,14 @@ class _Scratch:
         # `given` points to is kept as long as it.
         self.play: Any = play
         self.room, self.pieces, self._arrays, self.given = room, pieces, arrays, given
+
+
+def _is_regular(K: HasLMO, tangents: Kernel[None], floats: Floats, ints: NDArray) -> bool:
+    """Whether aff(K) is everything, or says what the sum is, and the center has equal entries."""
+    if tangents is box.within_box:
+        return bool((floats[: K.shape[0]] < floats[K.shape[0] :]).all())
+    is_even = tangents is simplices.within_sum and ints[0] == 0
+    return is_even and bool((K.center == K.center[0]).all())
 
 
 def _longer(weights: Floats, count: int, room: int) -> Floats:
