@@ -23,8 +23,6 @@ Every request may be sent twice: a service answers the second of two alike as it
 Numbers travel as JSON writes them, with the digits that make the same double again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -92,12 +90,12 @@ def _checked_url(url: object) -> str:
     raise InvalidInput(f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}.")
 
 
-def _retry_after(answer: httpx.Response) -> float:
+def _retry_after(answer: "httpx.Response") -> float:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else 0.0
 
 
-def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
+def _read(answer: "httpx.Response", url: str) -> dict[str, Any]:
     body = None
     with suppress(ValueError):
         body = json.loads(answer.content or b"{}")
@@ -459,7 +457,7 @@ class Client(AbstractContextManager["Client"]):
         raise errors.NoAnswer(words) from failed
 
     @cached_property
-    def _client(self) -> httpx.Client:
+    def _client(self) -> "httpx.Client":
         is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local

@@ -44,8 +44,6 @@ refused by name and line. A table that cannot be read, or is shorter, is read ag
 first, because it may be in the middle of a write.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -104,7 +102,7 @@ class Time(NamedTuple):
     stamp: int | float
     given: str | int | float
 
-    def plus(self, seconds: float) -> Time:
+    def plus(self, seconds: float) -> "Time":
         """A later time, written in the same style."""
         if not isinstance(self.given, str):
             return time_of(self.stamp + seconds)
@@ -706,7 +704,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _number(self, line: Line, log: RowLog) -> int:
+    def _number(self, line: Line, log: "RowLog") -> int:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
@@ -728,7 +726,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
 
     # --- information about the next round ---------------------------------------------------------
 
-    def _announce(self, line: Line, log: RowLog) -> str:
+    def _announce(self, line: Line, log: "RowLog") -> str:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:

@@ -22,8 +22,6 @@ that is current then, and none that was acknowledged is lost. States never chang
 and the properties read one whole state without waiting for a lock.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -149,7 +147,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str] | SessionStore,
+        path: "str | os.PathLike[str] | SessionStore",
         learner: Learner[S],
         *,
         snapshot_every: int = 100,
@@ -157,7 +155,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         read_only: bool = False,
         expire_after: int | None = None,
         name: str = "session",
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """Open the durable session at `path`, a new one if there is no file. Killed at any
         instruction, it resumes, bit for bit on the same machine and versions.
 
@@ -414,7 +412,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """The session saved at `path`, to resume from: bit for bit on the same machine and
         versions.
 

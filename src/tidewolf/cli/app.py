@@ -4,8 +4,6 @@
 runs, in a folder that survives a kill.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings

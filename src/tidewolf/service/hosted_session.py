@@ -33,8 +33,6 @@ What a round turned out to be is read here, too:
 Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses and the store.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -182,7 +180,7 @@ class Note(NamedTuple):
         return {"round": number, **{key: getattr(self, key) for key in keys}}
 
     @classmethod
-    def of(cls, row: Round) -> Note | None:
+    def of(cls, row: Round) -> "Note | None":
         text, _, numbers = row.note.partition(b"\n")
         try:
             found = orjson.loads(text)
@@ -291,7 +289,7 @@ class ReadFeedback(NamedTuple):
     functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
+    def of(cls, given: Mapping[str, Any], built: Built) -> "ReadFeedback":
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             raise InvalidInput(
@@ -377,7 +375,7 @@ class HostedSession:
     """
 
     def __init__(
-        self, host: Sessions, info: SessionInfo, built: Built, *, looks: bool = False
+        self, host: "Sessions", info: SessionInfo, built: Built, *, looks: bool = False
     ) -> None:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name

@@ -19,8 +19,6 @@ Events are numbers, arrays and the names of their kinds, as bytes:
 So a later tidewolf may add fields with defaults, and reads what was written before.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -74,7 +72,7 @@ class Place(NamedTuple):
     # the identities of the side information of rounds that wait, and of the next one; from 0
     info_ids: Mapping[int, str] = {}
 
-    def after(self, row: Row, event: Event, state: Any) -> Place:
+    def after(self, row: Row, event: Event, state: Any) -> "Place":
         info_ids, number = self.info_ids, row.round - 1
         if isinstance(event, SetInfo):
             info_ids = {**info_ids, number: event.info.identity or ""}
@@ -99,7 +97,7 @@ class Journal(Generic[S]):
     _head: Head
 
     def __init__(
-        self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
+        self, backend: "Backend", learner: Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
         self.learner, self._backend = learner, backend
         self._every = arrays.as_count(snapshot_every, "snapshot_every")
