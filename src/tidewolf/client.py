@@ -484,9 +484,9 @@ class Client(AbstractContextManager["Client"]):
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
-        names, shape = self._entries
-        if set(names) != decision.keys():
-            names, shape = self._keep_entries(self._ask("GET", ""))
+        known = self._entries
+        fits = set(known[0]) == decision.keys()
+        names, shape = known if fits else self._keep_entries(self._ask("GET", ""))
         return arrays.frozen(
             np.array([decision[name] for name in names], dtype=np.float64).reshape(shape)
         )

@@ -662,9 +662,8 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
             numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
         losses, limits = self.reader.functions(numbers, "The row")
         spend = self.reader.spend(numbers, "The row") or None
-        played = line.played
-        if played is not None:
-            played = self.reader.point(played, "What was played")
+        what = "What was played"
+        played = None if line.played is None else self.reader.point(line.played, what)
         info = self._checked(line.info)
         told = json.dumps(info, sort_keys=True), *sorted((spend or {}).items())
         content = identity((losses, limits, played, *told))

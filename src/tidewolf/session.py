@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
@@ -56,9 +56,7 @@ from tidewolf.methods.events import (
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
-
-if TYPE_CHECKING:
-    from tidewolf.storage import Journal, SessionStore
+from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
@@ -147,7 +145,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @classmethod
     def open(
         cls,
-        path: "str | os.PathLike[str] | SessionStore",
+        path: str | os.PathLike[str] | SessionStore,
         learner: Learner[S],
         *,
         snapshot_every: int = 100,
@@ -197,8 +195,6 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         BrokenFile, NewerFormat, OlderFormat
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
         """
-        from tidewolf.storage import Journal, backend
-
         session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
         journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
         session._keeper = session._journal = journal
@@ -1046,9 +1042,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         reads = self.state if own is not None and learner.needs is Bandit else before
         given = number, seen, x, played, bool(pending), self._asked, last
         arrival = observation.arrival(learner, reads, *given)
-        events: list[Event] = []
-        if own is None and pending:
-            events = deciding(before, number, None, self.expire_after)
+        ahead = own is None and pending
+        events = deciding(before, number, None, self.expire_after) if ahead else []
         if self._progress is not before:
             raise errors.InvalidInput("A function called observe while it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)

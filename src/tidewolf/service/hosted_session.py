@@ -232,13 +232,12 @@ def override(settings: Settings, incumbent: Floats | None = None) -> Candidate |
         return Candidate("last", np.array(settings.frozen), reason)
     if settings.mode != "shadow":
         return None
-    point = incumbent
-    if point is None and settings.incumbent is not None:
-        point = np.array(settings.incumbent)
-    reason = "It is in shadow: the incumbent's point is played."
-    if point is None:
+    known = settings.incumbent if incumbent is None else incumbent
+    if known is None:
         reason = "It is in shadow without an incumbent's point: the observation has what is played."
-    return Candidate(INCUMBENT, point, reason)
+        return Candidate(INCUMBENT, None, reason)
+    reason = "It is in shadow: the incumbent's point is played."
+    return Candidate(INCUMBENT, np.array(known), reason)
 
 
 def first_playable(

@@ -24,7 +24,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -54,9 +54,7 @@ from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.storage.database import Content, Head, Row, Tables, digest
-
-if TYPE_CHECKING:
-    from tidewolf.storage.session_store import Backend
+from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
 # Events after which a round does not wait any more.
@@ -97,7 +95,7 @@ class Journal(Generic[S]):
     _head: Head
 
     def __init__(
-        self, backend: "Backend", learner: Learner[S], *, snapshot_every: int, keep_history: bool
+        self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
         self.learner, self._backend = learner, backend
         self._every = arrays.as_count(snapshot_every, "snapshot_every")

@@ -220,9 +220,8 @@ class Postgres:
                 self._now.close()
 
     def sentence(self, error: Exception) -> str:
-        text = str(error)
-        if isinstance(error, self._driver.Error):
-            text = error.diag.message_primary or text
+        diag = getattr(error, "diag", None)  # of an error of the driver
+        text = (diag and diag.message_primary) or str(error)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
