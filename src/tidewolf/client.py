@@ -39,7 +39,7 @@ import numpy as np
 from tidewolf.core import arrays, errors, frames, round_info, sparse
 from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError, require
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
@@ -252,8 +252,11 @@ class Client(AbstractContextManager["Client"]):
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        if forecast is not None:
-            raise NotSupported("A service takes no forecast: leave it out, or play in process.")
+        require(
+            forecast is None,
+            NotSupported,
+            "A service takes no forecast: leave it out, or play in process.",
+        )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))

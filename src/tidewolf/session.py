@@ -401,9 +401,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         ...         [seen.loss_gradient for seen in session.history()]
         [array([1. , 0. , 0.5])]
         """
-        if self._journal is None:
-            raise errors.NotSupported("Only a session of Session.open(...) keeps its history.")
-        return self._journal.history()
+        words = "Only a session of Session.open(...) keeps its history."
+        return errors.require_some(self._journal, errors.NotSupported, words).history()
 
     @classmethod
     def load(

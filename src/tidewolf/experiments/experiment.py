@@ -54,7 +54,14 @@ from tidewolf.core.arguments import (
     import_extra,
     shown,
 )
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    require,
+)
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
@@ -798,29 +805,39 @@ class Experiment:
 
     def __post_init__(self) -> None:
         settings.validate(self)
-        if not self.learners or not self.seeds:
-            raise InvalidInput("An experiment needs at least one learner and one seed.")
+        require(
+            self.learners and self.seeds,
+            InvalidInput,
+            "An experiment needs at least one learner and one seed.",
+        )
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                words = f"{stream.name} has budgets of its own, or none: drop [[budgets]]."
-                raise InvalidInput(words, setting="budgets")
+            require(
+                not self.budgets,
+                InvalidInput,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
                 and "K" not in inspect.signature(_problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if stream.costs is None and stream.losses is None:
-                raise InvalidInput(
-                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
-                    "with a [set].",
-                    setting="stream",
-                )
-            if K is None:
-                raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
-            if stream.demands is not None:
-                raise InvalidInput("demands need a network in [set].", setting="demands")
+            require(
+                stream.costs or stream.losses,
+                InvalidInput,
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" with '
+                "a [set].",
+                setting="stream",
+            )
+            require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
+            require(
+                stream.demands is None,
+                InvalidInput,
+                "demands need a network in [set].",
+                setting="demands",
+            )
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> "Experiment":

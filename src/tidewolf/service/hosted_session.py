@@ -44,7 +44,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require, require_some
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -472,13 +472,13 @@ class HostedSession:
     def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
-            note = self.note_of(number)
-            if note is None:
-                raise OtherContent(
-                    f"Round {number + 1} is over, and its decision is not known; round "
-                    f"{self.session.round + 1} is current."
-                )
-            return self._answer(number, note)
+            over = require_some(
+                self.note_of(number),
+                OtherContent,
+                f"Round {number + 1} is over, and its decision is not known; round "
+                f"{self.session.round + 1} is current.",
+            )
+            return self._answer(number, over)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
@@ -586,9 +586,8 @@ class HostedSession:
         return None
 
     def decision(self, number: int) -> dict[str, Any]:
-        note = self.note_of(number)
-        if note is None:
-            raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
+        words = f"Round {number + 1} was not asked for yet, or expired."
+        note = require_some(self.note_of(number), errors.UnknownSession, words)
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -655,9 +654,9 @@ class HostedSession:
         session, note = self.session, self._note_to_observe(number, played is not None)
         how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
-            if note.decision is None:
-                raise InvalidInput(f"Round {number + 1} has no incumbent: say what was played.")
-            played, how = note.decision.reshape(self.K.shape), "answered"
+            words = f"Round {number + 1} has no incumbent: say what was played."
+            decision = require_some(note.decision, InvalidInput, words)
+            played, how = decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         if isinstance(feedback.arguments.get("costs"), dict):  # with what was imputed
