@@ -6,8 +6,6 @@ say without it. Light and dark, a phone and paper are the style sheet's business
 the same page, apart from the date and the seconds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
