@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tidewolf.core import batch, checkpoint, feedback, piecewise
+from tidewolf.core import batch, checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
@@ -529,8 +529,8 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
 
     for run in runs:
         K, stream = run.learner.K, run.stream
-        linear = isinstance(stream.losses, piecewise.LinearTotal) and isinstance(K, Polyhedral)
-        linear = linear and isinstance(stream.constraints, piecewise.PiecewiseLinear)
+        linear = isinstance(stream.losses, batch.LinearTotal) and isinstance(K, Polyhedral)
+        linear = linear and isinstance(stream.constraints, batch.PiecewiseLinear)
         if not linear or not 0 < run.rounds * math.prod(K.shape) <= _QUICK:
             return []
     return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
