@@ -31,15 +31,15 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from tidewolf.core import arrays, errors, frames, round_info, sparse
-from tidewolf.core.arguments import as_text, import_extra, shown
+from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
 from tidewolf.core.feedback import Feedback, FullInformation
@@ -55,7 +55,6 @@ _httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Errors whose title is not the name of an error of tidewolf.
 _BY_STATUS: dict[int, type[TidewolfError]] = {
     404: errors.UnknownSession,
@@ -105,8 +104,10 @@ def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(
+            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
+            "address right?"
+        )
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -128,6 +129,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 # An answer is waited for a day, at most.
 _LONGEST = 86_400.0
+_EXPERIMENT = "An experiment is keys and values"
 _WHY = "asked for by a client"
 _SENT = (
     "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
@@ -136,7 +138,7 @@ _SENT = (
 
 
 @final
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
     `Session`.
 
@@ -204,7 +206,7 @@ class Client:
         self._known_entries: tuple[tuple[str, ...], Shape] | None = None
         if experiment is not None:
             try:
-                self._keep_entries(self._ask("PUT", "", _as_experiment(experiment)))
+                self._keep_entries(self._ask("PUT", "", as_kind(experiment, Mapping, _EXPERIMENT)))
             except BaseException:
                 self.close()
                 raise
@@ -317,10 +319,18 @@ class Client:
         CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
-        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
-        given |= {"constraint_value": constraint_value, "played": played}
-        given |= {"constraint_gradient": constraint_gradient}
+        given = {
+            "costs": costs,
+            "capacities": capacities,
+            "demands": demands,
+            "weights": weights,
+            "budgets": budgets,
+            "loss_gradient": loss_gradient,
+            "loss_value": loss_value,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "played": played,
+        }
         body = _observation(feedback, loss, constraint, given)
         if spend is not None:
             body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}
@@ -372,7 +382,7 @@ class Client:
         InvalidInput, NotSupported
             If the session cannot be moved so; it is unchanged.
         """
-        self._operate("/migrate", _as_experiment(experiment), why)
+        self._operate("/migrate", as_kind(experiment, Mapping, _EXPERIMENT), why)
 
     def _operate(self, path: str, body: Mapping[str, Any], why: str) -> None:
         try:
@@ -420,9 +430,6 @@ class Client:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -443,8 +450,9 @@ class Client:
             except _httpx().TransportError as error:
                 failed = error
             if attempt + 1 < self._attempts:
-                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(
+                    min(max(asked, FIRST * 2.0**attempt), LONGEST) * random.uniform(0.5, 1.5)
+                )
         if answer is not None:
             return _read(answer, self.url)
         words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
@@ -452,7 +460,7 @@ class Client:
 
     @cached_property
     def _client(self) -> httpx.Client:
-        is_local = urlsplit(self.url).hostname in _LOOPBACK
+        is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
         )
@@ -517,12 +525,6 @@ def _observation(
     if isinstance(budgets, list) and len(budgets) > 1 and "weights" in body:
         body["weights"] = _rows(given["weights"], len(budgets), "weights")
     return body
-
-
-def _as_experiment(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
-    return given
 
 
 def _numbers(x: Any, what: str) -> Any:

@@ -27,14 +27,14 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
-from tidewolf.core.arguments import as_items, as_path, as_text, shown
+from tidewolf.core.arguments import as_items, as_kind, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
@@ -70,7 +70,7 @@ MOST_AHEAD = 10_000
 
 
 @final
-class Session(Generic[S]):
+class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     """Run a learner one round at a time: `play` gives a decision, `observe` takes the feedback.
 
     The state alone decides the point: `play` called twice gives the same. A session may be
@@ -115,8 +115,7 @@ class Session(Generic[S]):
     def __init__(
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         if state is not None and not isinstance(state, learner.state_type):
             refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -293,9 +292,6 @@ class Session(Generic[S]):
         if self._journal is not None:
             self._journal.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -335,8 +331,7 @@ class Session(Generic[S]):
         >>> session.play(), session.rounds
         (array([1., 1., 0.]), 1)
         """
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
@@ -788,9 +783,11 @@ class Session(Generic[S]):
         if own is not None:
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
-            if number - upcoming > MOST_AHEAD:
-                most = f"more than {MOST_AHEAD} rounds after the next"
-                raise errors.InvalidInput(f"Round {number} is {most}, {upcoming}.")
+            errors.require(
+                not number - upcoming > MOST_AHEAD,
+                errors.InvalidInput,
+                f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}.",
+            )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -826,8 +823,9 @@ class Session(Generic[S]):
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
-            words = f"Round {number} was decided {when} known"
-            raise errors.OtherContent(f"{words}; rollback({number}) to decide it again.")
+            raise errors.OtherContent(
+                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
+            )
 
     def _over(self, number: int) -> str:
         if self._keeper.content_of(number) == EXPIRED:
@@ -839,8 +837,10 @@ class Session(Generic[S]):
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
         if not bool(is_same.all()):
-            words = f"Round {late.next_round(state)} was decided before this was known"
-            raise errors.OtherContent(f"{words}, which changes it: rollback to decide it again.")
+            raise errors.OtherContent(
+                f"Round {late.next_round(state)} was decided before this was known, which changes "
+                "it: rollback to decide it again."
+            )
 
     def observe(
         self,
@@ -940,10 +940,12 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        plain = spend is weights is budgets is loss_value is None
-        plain = plain and loss_gradient is constraint_value is constraint_gradient is None
-        plain = plain and feedback is played is loss is constraint is None
-        if plain and self._observe_costs(costs, capacities, round):
+        if (
+            spend is weights is budgets is loss_value is None
+            and loss_gradient is constraint_value is constraint_gradient is None
+            and feedback is played is loss is constraint is None
+            and self._observe_costs(costs, capacities, round)
+        ):
             return
         learner = self._keeper.learner
         given = {
@@ -1007,8 +1009,9 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            is_next = number is None or keeper.is_next(number)
-            if before is None or not (before.is_plain and is_next):
+            if before is None or not (
+                before.is_plain and (number is None or keeper.is_next(number))
+            ):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
@@ -1059,9 +1062,11 @@ class Session(Generic[S]):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= late.next_round(self._now):
-            words = f"Round {number} was not decided yet"
-            raise errors.InvalidInput(f"{words}: call play(round={number}) first.")
+        errors.require(
+            not number >= late.next_round(self._now),
+            errors.InvalidInput,
+            f"Round {number} was not decided yet: call play(round={number}) first.",
+        )
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

@@ -67,9 +67,9 @@ from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
 from tidewolf.core import checkpoint, errors, feedback, jit, sparse
-from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -126,9 +126,7 @@ class InProcess:
         more = {"horizon": len(problem), "seed": seed}
         given = {key: more[key] for key in more if key in signature(factory).parameters}
         learner = factory(problem.K, **entrant.given, **given)
-        if not isinstance(learner, base.Learner):
-            raise errors.WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
-        return learner
+        return as_kind(learner, base.Learner, f"{entrant.name} must make a Learner")
 
 
 def _contents(part: Any) -> Any:
@@ -168,10 +166,15 @@ class Job(NamedTuple):
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        plain: Row = {"experiment": self.source.name, "source": self.identity}
-        plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
-        row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
-        return row
+        plain = {
+            "experiment": self.source.name,
+            "source": self.identity,
+            "learner": self.entrant.name,
+            "settings": self.entrant.given,
+            "seed": self.seed,
+            "rounds": self.rounds,
+        }
+        return {**json.loads(json.dumps(plain))}
 
     def problem(self) -> Problem:
         source = self.source
@@ -198,7 +201,6 @@ def plan_sweep(
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Job, ...]:
-    """The jobs of a sweep; horizons, seeds and knobs that are not given here are the file's."""
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
@@ -311,7 +313,6 @@ class Player:
         self._keys: set[Any] = set()
 
     def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
-        """The job's problem, which is made unless it is given, and its comparator."""
         key = (job.source, job.rounds, job.seed)
         if self._ready is None or key not in self._keys:
             problem = job.problem() if problem is None else problem
@@ -441,8 +442,9 @@ def play_jobs(
         first = {"format": ROWS_FORMAT, "cells": plain, "versions": here}
         _begin(journal, recordings, [folder / each for each in results], first, force)
         header, rows, whole = _read(journal)
-        if header["cells"] != plain:
-            raise OtherSettings(f"{folder} holds another {what}. {_OTHERWISE}")
+        require(
+            header["cells"] == plain, OtherSettings, f"{folder} holds another {what}. {_OTHERWISE}"
+        )
         os.truncate(journal, whole)
         left = {
             number: (job, recordings / f"{number}")
@@ -452,8 +454,10 @@ def play_jobs(
         if left and header["versions"] != here:
             before = header["versions"].items()
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
-            sentence = f"The {what} in {folder} was begun with {other}."
-            raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
+            raise OtherSettings(
+                f"The {what} in {folder} was begun with {other}. Install that version to resume. "
+                f"{_OTHERWISE}"
+            )
         done, bad = len(jobs) - len(left), 0
         progress(done, bad, len(jobs))
         recordings.mkdir(exist_ok=True)
@@ -466,8 +470,9 @@ def play_jobs(
                     done, bad = done + 1, bad + bool(row["failure"])
                     progress(done, bad, len(jobs))
         except KeyboardInterrupt:
-            ended = f"{done} of {len(jobs)} runs are done"
-            raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
+            raise errors.Interrupted(
+                f"Interrupted: {done} of {len(jobs)} runs are done; the same command resumes."
+            ) from None
         finally:
             with suppress(OSError):  # it holds recordings to resume from
                 recordings.rmdir()
@@ -481,8 +486,10 @@ def _begin(
     unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
     results = [file for file in results if file.exists()]
     if force:
-        numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
-        unwanted += [*results, *numbers]
+        unwanted += [
+            *results,
+            *(file for file in recordings.glob("[0-9]*") if file.name.isdecimal()),
+        ]
     elif results and not journal.exists():
         names = ", ".join(file.name for file in results)
         raise InvalidInput(f"{journal.parent} holds {names} already. {_OTHERWISE}")
@@ -510,7 +517,6 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
-    """The first line, the rows, and how many bytes are whole lines."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     rows: dict[int, Row] = {}
@@ -564,8 +570,7 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
 # Called a few times per second with the number of a job, and how far it is.
 Follow: TypeAlias = Callable[[int, RunProgress], None]
 
-# The pool starts all of them at once.
-MOST_JOBS = 1024
+# How long a cluster may take to answer. Unit: seconds.
 _CONNECT_SECONDS = 10
 
 
@@ -579,8 +584,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
@@ -596,7 +600,8 @@ def serial(follow: Follow | None = None) -> Engine:
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
-    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    # The pool starts all of them at once.
+    jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
 
@@ -633,10 +638,8 @@ def _pooled(joblib: Any, jobs: int, given: Mapping[int, Task], sent: list[int]) 
             yield joblib.delayed(_in_other_process)(number, task)
 
     how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
-        with _without_sigint():
-            answers = pool(tasks())
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), _without_sigint():
+        answers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)(tasks())
     try:
         # `yield from` would close it before the warning is silenced
         for done in answers:  # noqa: UP028
@@ -675,8 +678,10 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        sentence = f"No Dask scheduler answers at {address} ({error})"
-        raise errors.ClusterLost(f"{sentence}; an address reads tcp://10.0.0.1:8786.") from None
+        raise errors.ClusterLost(
+            f"No Dask scheduler answers at {address} ({error}); an address reads "
+            "tcp://10.0.0.1:8786."
+        ) from None
     with client:
         together, here = uuid4().hex, versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
@@ -753,5 +758,7 @@ def play_first() -> None:
     experiment = experiment.taken(problem, all_play=True)
     for entrant in reversed(experiment.entrants()):
         with suppress(TidewolfError):
-            learner = experiment.learner(entrant, problem, seed)
-            next(Recording(learner, problem.stream).advance(), None)
+            next(
+                Recording(experiment.learner(entrant, problem, seed), problem.stream).advance(),
+                None,
+            )

@@ -587,7 +587,7 @@ class Core(KeepsPending[State]):
         for i in self._order(state, observed):
             budget = max(0, math.floor(state.oracle_budget - calls + 1e-9) - reserved)
             own = descents[i]
-            y = own.y + 0.0  # one to give away
+            y = own.y + 0.0 if type(own.y) is np.ndarray else own.y  # one to give away
             pool, found = pool.projected(i, self.K, y, self._tolerance2, budget)
             calls += found.calls
             if self.names:

@@ -39,7 +39,7 @@ from tidewolf.core import arrays
 from tidewolf.core.jit import Kernel, kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
-from tidewolf.core.vertices import Atoms, Dense, Sparse, SparseAtoms, Vertex
+from tidewolf.core.vertices import Atoms, Dense, Factored, Sparse, SparseAtoms, Vertex
 from tidewolf.kernels import active_set as kernels
 from tidewolf.kernels.rounds import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.projection.one_shot import (
@@ -205,13 +205,15 @@ def tied_row(
 
 
 def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
-    """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
-    entries.
-    """
+    """<v, r> and |x - v|^2, given <x, x>; in one look for arrays, factors and few entries."""
     if type(vertex) is Dense:
         away = x - vertex.point
         at_v, length2 = arrays.inner_products((vertex.point, r), (away, away))
         return at_v, length2
+    if isinstance(vertex, Factored) and vertex.ridge == 0.0:
+        left, right = vertex.factors[0], vertex.factors[-1]
+        at_v, at_x = arrays.inner_products((left @ r, right), (left @ x, right))
+        return at_v, max(0.0, x2 - 2.0 * at_x + vertex.square)
     if type(vertex) is not Sparse:
         return vertex.inner(r), vertex.distance2(x, x2)
     values, xp = vertex.values, arrays.namespace(r)

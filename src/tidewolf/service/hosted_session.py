@@ -46,7 +46,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -67,10 +67,6 @@ if TYPE_CHECKING:
 
 # Rounds that were observed last and are remembered: at most, at least, and entries of points.
 RECENT, FEWEST, ROOM = 32, 4, 100_000
-# Lines of the audit on the page of a session.
-SHOWN_ENTRIES = 20
-# Observations from one stored state to the next: opening a session observes so many again.
-SNAPSHOT_EVERY = 500
 # How long what is read waits for what is being written. Unit: seconds.
 TO_DISK = 30.0
 # The name of the incumbent's point in the advice of a request.
@@ -90,8 +86,6 @@ def ended(future: Future[None]) -> Future[None]:
 
 
 _NUMBER = np.dtype("<f8")
-# Fields that are not in the line of JSON.
-_BESIDE = ("decision", "proposal", "at", "cost", "violation")
 
 
 class Note(NamedTuple):
@@ -154,10 +148,12 @@ class Note(NamedTuple):
     violation: float | None = None
 
     def row(self, number: int) -> Round:
+        # Fields that are not in the line of JSON.
         text: dict[str, Any] = {
             key: value
             for key, value in self._asdict().items()
-            if key not in _BESIDE and value != self._field_defaults[key]
+            if key not in ("decision", "proposal", "at", "cost", "violation")
+            and value != self._field_defaults[key]
         }
         points = self.decision, self.proposal
         text["arrays"] = (points[0] is not None) + 2 * (points[1] is not None)
@@ -169,11 +165,17 @@ class Note(NamedTuple):
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
         x, proposal = self.decision, _named(names, self.proposal)
-        answer = {"round": number + 1, "decision": _named(names, x), "paths": paths}
-        answer |= {"previous": _named(names, before), "mode": self.mode, "source": self.source}
-        answer["moved"] = None if x is None or before is None else distance_moved(x, before)
-        answer["reason"] = self.reason
-        return answer | ({} if proposal is None else {"proposal": proposal})
+        return {
+            "round": number + 1,
+            "decision": _named(names, x),
+            "paths": paths,
+            "previous": _named(names, before),
+            "mode": self.mode,
+            "source": self.source,
+            "moved": None if x is None or before is None else distance_moved(x, before),
+            "reason": self.reason,
+            **({} if proposal is None else {"proposal": proposal}),
+        }
 
     def past(self, number: int) -> dict[str, Any]:
         keys = ("at", "cost", "violation", "mode", "source")
@@ -292,8 +294,10 @@ class ReadFeedback(NamedTuple):
     def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
-            both = f"{min(numbers)} and {min(values)}"
-            raise InvalidInput(f"The observation has {both}: give numbers, or values or gradients.")
+            raise InvalidInput(
+                f"The observation has {min(numbers)} and {min(values)}: give numbers, or values or "
+                "gradients."
+            )
         if not values:
             if "budget" in given and "budgets" not in given:
                 given = {**given, "budgets": given["budget"]}
@@ -378,13 +382,14 @@ class HostedSession:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
         self.settings = Settings.of(info.settings)
+        # Observations from one stored state to the next: opening a session observes so many again.
         self.session: Session[Any] = Session.open(
             host.store,
             built.learner,
             name=info.name,
             expire_after=self.settings.expire_after,
             read_only=looks,
-            snapshot_every=SNAPSHOT_EVERY,
+            snapshot_every=500,
         )
         # what requests have taken lately
         self.seconds = math.inf
@@ -402,8 +407,10 @@ class HostedSession:
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
-        rows = self.store.last_rounds(self.name, self._kept)
-        rows += self.store.rounds_of(self.name, first, self.next_round + 1)
+        rows = (
+            *self.store.last_rounds(self.name, self._kept),
+            *self.store.rounds_of(self.name, first, self.next_round + 1),
+        )
         for number, row in sorted({row.round - 1: row for row in rows}.items()):
             note = Note.of(row)
             if note is not None and not self._is_over(number):
@@ -470,16 +477,21 @@ class HostedSession:
         if self._is_over(number):
             note = self.note_of(number)
             if note is None:
-                over = f"Round {number + 1} is over, and its decision is not known"
-                raise OtherContent(f"{over}; round {self.session.round + 1} is current.")
+                raise OtherContent(
+                    f"Round {number + 1} is over, and its decision is not known; round "
+                    f"{self.session.round + 1} is current."
+                )
             return self._answer(number, note)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
-        if number > self.session.round and waiting > most:
-            what = f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback"
-            raise errors.TooMany(f"{what}; at most {most:,} are allowed. Observe some first.")
+        require(
+            not (number > self.session.round and waiting > most),
+            errors.TooMany,
+            f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback; at most "
+            f"{most:,} are allowed. Observe some first.",
+        )
         note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
@@ -610,11 +622,12 @@ class HostedSession:
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
-        if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet: ask for its decision first. "
-                f"Round {current + 1} is current."
-            )
+        require(
+            not number > current,
+            InvalidInput,
+            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+            f"{current + 1} is current.",
+        )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -622,8 +635,10 @@ class HostedSession:
             try:
                 session.observe(round=number, played=played, **feedback.arguments)
             except OtherContent:
-                over = f"Round {number + 1} is over: it was observed with other content"
-                raise OtherContent(f"{over}, or it expired.") from None
+                raise OtherContent(
+                    f"Round {number + 1} is over: it was observed with other content, or it "
+                    "expired."
+                ) from None
         else:
             is_new = number not in (*pending, *self.answers)
             if is_new and body.time is not None and self._follows_clock:
@@ -742,7 +757,7 @@ class HostedSession:
 
     def facts(self) -> dict[str, Any]:
         last = next(reversed(self.recent.values()), Note(None))
-        entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
+        # Lines of the audit on the page of a session.
         return {
             **self.description(),
             **self.experts(),
@@ -750,7 +765,7 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [vars(one) for one in entries],
+            "audit": [vars(one) for one in self.store.entries(self.name, most=20, newest=True)],
         }
 
 

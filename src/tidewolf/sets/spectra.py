@@ -349,16 +349,18 @@ class TraceBound(SymmetricSpectral):
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
-        root, zero = math.sqrt(self.tau), LowRank.ridged(self.n, 0.0, reference)
+        root = math.sqrt(self.tau)
         if size == 0.0:
-            first = LowRank(arrays.like(root * np.eye(1, self.n), reference))
-            return oracle.Answer(zero if self.at_most else first, warm=warm)
+            rows = arrays.like(root * np.eye(0 if self.at_most else 1, self.n), reference)
+            return oracle.Answer(LowRank(rows), warm=warm)
         A, floor = SymmetricPart(direction, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
-        best = LowRank(root * found.vector[None, :])
+        rows = root * found.vector[None, :]
         none = self.at_most and found.value <= 0.0
-        return oracle.Answer(zero if none else best, self.tau * size * gap, next_warm)
+        return oracle.Answer(
+            LowRank(rows[:0, :] if none else rows), self.tau * size * gap, next_warm
+        )
 
     @property
     def spectrum(self) -> Simplex:
