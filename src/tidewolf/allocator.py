@@ -15,13 +15,20 @@ one of them, when the first is made, where skfolio is installed.
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
 from tidewolf.core import arrays, batch, frames
-from tidewolf.core.arguments import did_you_mean, import_extra, listed, shown
-from tidewolf.core.errors import EmptySet, InvalidInput, MissingExtra, WrongShape, WrongType
+from tidewolf.core.arguments import as_kind, did_you_mean, import_extra, listed, shown
+from tidewolf.core.errors import (
+    EmptySet,
+    InvalidInput,
+    MissingExtra,
+    WrongShape,
+    WrongType,
+    require,
+)
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -56,11 +63,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
         return made
 
 
-class _Rule(NamedTuple):
-    loss: str
-    max_loss: float | None
-    owners: dict[str, Floats]
-    """the members of each group, 1 for those in it"""
+# The loss, the largest loss, and the members of each group, 1 for those in it.
+_Rule: TypeAlias = tuple[str, float | None, dict[str, Floats]]
 
 
 class OnlineAllocator(_Estimator):
@@ -220,7 +224,7 @@ class OnlineAllocator(_Estimator):
         names, count = getattr(self, "feature_names_in_", None), returns.shape[1]
         assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
         session, rule = self._begin(assets) if anew else (self.session_, self._rule)
-        losses = _losses(rule.loss, returns, assets)
+        losses = _losses(rule[0], returns, assets)
         constraints: Any = _limits(returns, rule, limits, assets)
         history, state = np.empty_like(returns), session.state
         for t, played in enumerate(play(session.learner, batch.Stream(losses, constraints), state)):
@@ -247,10 +251,9 @@ class OnlineAllocator(_Estimator):
             learner = Ensemble(K, caution=self.caution, max_move=self.max_move, experts=(Static(),))
         elif callable(learner):
             learner = learner(K)
-        if not isinstance(learner, base.Learner):
-            words = "must make a learner of a set, as tw.LyapunovDescent does"
-            raise WrongType(f"learner of OnlineAllocator {words}; it made {shown(learner)}.")
-        return Session(learner), _Rule(loss, most, owners)
+        expected = "learner of OnlineAllocator must make a learner, as tw.LyapunovDescent does"
+        as_kind(learner, base.Learner, expected)
+        return Session(learner), (loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
         count = len(assets)
@@ -358,7 +361,6 @@ class OnlineAllocator(_Estimator):
 
 
 def _as_pandas(X: Any) -> Any:
-    """A frame of polars as one of pandas, its dates as the index; anything else as it is."""
     if not frames.is_frame(X) or hasattr(X, "iloc"):
         return X
     frame = frames.read_frame(X, "X")
@@ -381,8 +383,11 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
     array = np.asarray(arrays.as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
         kind = InvalidInput if array.shape in ((), shape) else WrongShape
-        each = f"one number of at least 0, or one for each of {len(assets)} assets"
-        raise kind(f"{what} must be {each}, not {shown(given)}.", setting=name)
+        raise kind(
+            f"{what} must be one number of at least 0, or one for each of {len(assets)} assets, "
+            f"not {shown(given)}.",
+            setting=name,
+        )
     return np.broadcast_to(np.minimum(array, 2.0), shape).astype(np.float64)
 
 
@@ -438,8 +443,10 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> batch.Batch:
     if kind == "linear":
         return linear.Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        words = f"The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X"
-        raise InvalidInput(f'{words}: "log_wealth" needs returns above -1, such as 0.01 for 1 %.')
+        raise InvalidInput(
+            f'The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X: "log_wealth" '
+            "needs returns above -1, such as 0.01 for 1 %."
+        )
     return smooth.LogWealth(1.0 + returns)
 
 
@@ -456,18 +463,22 @@ def _limits(
     if columns is None:
         raise WrongType(f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}.")
     rows, count = returns.shape
-    groups = {**dict(zip(assets, np.eye(count), strict=True)), **rule.owners}
+    _, most, owners = rule
+    groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns])
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
-        if numbers.shape not in ((), (rows,)):
-            each = f"one number, or {rows}, one per row"
-            raise WrongShape(f"limits of {name!r} must be {each}, not of shape {numbers.shape}.")
+        require(
+            numbers.shape in ((), (rows,)),
+            WrongShape,
+            f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
+            f"{numbers.shape}.",
+        )
         b[:, j] = numbers
     found: list[batch.Batch] = []
     if len(A):
         found.append(linear.MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
-    if rule.max_loss is not None:
-        found.append(linear.Affine(-returns / rule.max_loss, np.ones(rows)))
+    if most is not None:
+        found.append(linear.Affine(-returns / most, np.ones(rows)))
     return found

@@ -23,25 +23,23 @@ Every request may be sent twice: a service answers the second of two alike as it
 Numbers travel as JSON writes them, with the digits that make the same double again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from tidewolf.core import arrays, errors, frames, round_info, sparse
-from tidewolf.core.arguments import as_text, import_extra, shown
+from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError, require
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
@@ -55,7 +53,6 @@ _httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Errors whose title is not the name of an error of tidewolf.
 _BY_STATUS: dict[int, type[TidewolfError]] = {
     404: errors.UnknownSession,
@@ -93,20 +90,22 @@ def _checked_url(url: object) -> str:
     raise InvalidInput(f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}.")
 
 
-def _retry_after(answer: httpx.Response) -> float:
+def _retry_after(answer: "httpx.Response") -> float:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else 0.0
 
 
-def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
+def _read(answer: "httpx.Response", url: str) -> dict[str, Any]:
     body = None
     with suppress(ValueError):
         body = json.loads(answer.content or b"{}")
     if answer.is_success and isinstance(body, dict):
         return body
     if not isinstance(body, dict) or not isinstance(body.get("detail"), str):
-        what = f"{url} answered {answer.status_code}, and not as a tidewolf service does"
-        raise errors.NoAnswer(f"{what}: is the address right?")
+        raise errors.NoAnswer(
+            f"{url} answered {answer.status_code}, and not as a tidewolf service does: is the "
+            "address right?"
+        )
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
@@ -128,6 +127,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,1000}")
 # An answer is waited for a day, at most.
 _LONGEST = 86_400.0
+_EXPERIMENT = "An experiment is keys and values"
 _WHY = "asked for by a client"
 _SENT = (
     "A service takes costs= and capacities=, functions.Linear and functions.Capacity of one "
@@ -136,7 +136,7 @@ _SENT = (
 
 
 @final
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
     `Session`.
 
@@ -204,7 +204,7 @@ class Client:
         self._known_entries: tuple[tuple[str, ...], Shape] | None = None
         if experiment is not None:
             try:
-                self._keep_entries(self._ask("PUT", "", _as_experiment(experiment)))
+                self._keep_entries(self._ask("PUT", "", as_kind(experiment, Mapping, _EXPERIMENT)))
             except BaseException:
                 self.close()
                 raise
@@ -252,8 +252,11 @@ class Client:
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        if forecast is not None:
-            raise NotSupported("A service takes no forecast: leave it out, or play in process.")
+        require(
+            forecast is None,
+            NotSupported,
+            "A service takes no forecast: leave it out, or play in process.",
+        )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
@@ -317,10 +320,18 @@ class Client:
         CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
-        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
-        given |= {"constraint_value": constraint_value, "played": played}
-        given |= {"constraint_gradient": constraint_gradient}
+        given = {
+            "costs": costs,
+            "capacities": capacities,
+            "demands": demands,
+            "weights": weights,
+            "budgets": budgets,
+            "loss_gradient": loss_gradient,
+            "loss_value": loss_value,
+            "constraint_value": constraint_value,
+            "constraint_gradient": constraint_gradient,
+            "played": played,
+        }
         body = _observation(feedback, loss, constraint, given)
         if spend is not None:
             body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}
@@ -372,7 +383,7 @@ class Client:
         InvalidInput, NotSupported
             If the session cannot be moved so; it is unchanged.
         """
-        self._operate("/migrate", _as_experiment(experiment), why)
+        self._operate("/migrate", as_kind(experiment, Mapping, _EXPERIMENT), why)
 
     def _operate(self, path: str, body: Mapping[str, Any], why: str) -> None:
         try:
@@ -420,9 +431,6 @@ class Client:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -443,16 +451,17 @@ class Client:
             except _httpx().TransportError as error:
                 failed = error
             if attempt + 1 < self._attempts:
-                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(
+                    min(max(asked, FIRST * 2.0**attempt), LONGEST) * random.uniform(0.5, 1.5)
+                )
         if answer is not None:
             return _read(answer, self.url)
         words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
         raise errors.NoAnswer(words) from failed
 
     @cached_property
-    def _client(self) -> httpx.Client:
-        is_local = urlsplit(self.url).hostname in _LOOPBACK
+    def _client(self) -> "httpx.Client":
+        is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
         )
@@ -478,9 +487,9 @@ class Client:
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
-        names, shape = self._entries
-        if set(names) != decision.keys():
-            names, shape = self._keep_entries(self._ask("GET", ""))
+        known = self._entries
+        fits = set(known[0]) == decision.keys()
+        names, shape = known if fits else self._keep_entries(self._ask("GET", ""))
         return arrays.frozen(
             np.array([decision[name] for name in names], dtype=np.float64).reshape(shape)
         )
@@ -517,12 +526,6 @@ def _observation(
     if isinstance(budgets, list) and len(budgets) > 1 and "weights" in body:
         body["weights"] = _rows(given["weights"], len(budgets), "weights")
     return body
-
-
-def _as_experiment(given: Any) -> Mapping[str, Any]:
-    if not isinstance(given, Mapping):
-        raise errors.WrongType(f"An experiment is keys and values, not {shown(given)}.")
-    return given
 
 
 def _numbers(x: Any, what: str) -> Any:

@@ -30,7 +30,6 @@ class Finding(NamedTuple):
 
 
 def doctor(as_json: bool = False) -> int:
-    """Print every finding; the exit code is 1 if a library is missing or the self-test fails."""
     findings = []
     for finding in examine():
         findings.append(finding)
@@ -51,7 +50,6 @@ def doctor(as_json: bool = False) -> int:
 
 
 def examine() -> Iterator[Finding]:
-    """Every finding, in order; an error in one check does not stop the next."""
     system = f"{platform.system()} {platform.machine()}"
     yield Finding("python", "ok", f"{platform.python_version()} on {system}, {sys.executable}")
     yield Finding("tidewolf", "ok", f"{__version__} in {Path(__file__).parent}")

@@ -44,8 +44,6 @@ refused by name and line. A table that cannot be read, or is shorter, is read ag
 first, because it may be in the middle of a write.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -53,19 +51,25 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple, NoReturn, Self, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
 from tidewolf.core import round_info, settings, types
-from tidewolf.core.arguments import as_path, nearest_names, plain_name, shown
-from tidewolf.core.errors import CheckpointError, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.arguments import as_kind, as_path, nearest_names, plain_name, shown
+from tidewolf.core.errors import (
+    CheckpointError,
+    InvalidInput,
+    OtherSettings,
+    TidewolfError,
+    require,
+)
 from tidewolf.core.values import identity
 from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
@@ -98,7 +102,7 @@ class Time(NamedTuple):
     stamp: int | float
     given: str | int | float
 
-    def plus(self, seconds: float) -> Time:
+    def plus(self, seconds: float) -> "Time":
         """A later time, written in the same style."""
         if not isinstance(self.given, str):
             return time_of(self.stamp + seconds)
@@ -227,9 +231,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # --- tables that grow -----------------------------------------------------------------------------
 
-# How often a table that is shorter, or cannot be read, is read again.
-ATTEMPTS = 3
-
 
 class Grown(NamedTuple):
     """A row of all tables.
@@ -280,8 +281,9 @@ class Follower:
     def __init__(
         self, tables: Mapping[str, Path], format: FileFormat = PLAIN, gaps: str = "refuse"
     ) -> None:
-        if not tables:
-            raise InvalidInput("There is no table to follow: the file's [stream] names none.")
+        require(
+            tables, InvalidInput, "There is no table to follow: the file's [stream] names none."
+        )
         self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
         self._format, self._gaps = as_format(format), settings.Text(choices=GAPS)(gaps, "gaps")
         self._tables: dict[str, Table] = {}
@@ -314,7 +316,8 @@ class Follower:
                 _require_unchanged(before, read[name])
             rows = self._rows(tables) if len(tables) == len(read) else []
         except (OSError, TidewolfError) as error:
-            if self._changed is not None and self._failures < ATTEMPTS:
+            # How often a table that is shorter, or cannot be read, is read again.
+            if self._changed is not None and self._failures < 3:
                 self._failures += 1
                 return []
             if isinstance(error, OSError):
@@ -391,8 +394,10 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
             places = np.searchsorted(before.times, past)
             same = before.times[places] == past
     if lost or now is None:
-        words = f"lost its last rows, or has other columns: {rows:,} of its rows were taken"
-        raise InvalidInput(f"{before.file} {words}. Put them back, and only add rows.")
+        raise InvalidInput(
+            f"{before.file} lost its last rows, or has other columns: {rows:,} of its rows were "
+            "taken. Put them back, and only add rows."
+        )
     values, was = now.values[: len(places)], before.values[places]
     same &= ((values == was) | (np.isnan(values) & np.isnan(was))).all(axis=1)
     for i in np.flatnonzero(~same)[:1].tolist():
@@ -401,12 +406,14 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
 
 # --- the runner -----------------------------------------------------------------------------------
 
-_NO_CLOCK = ("last", "forecast")
-
 
 def follows_clock(learner: base.Learner[Any]) -> bool:
     return any(one.seconds is not None for one in learner.fields().get("budgets") or ()) or any(
-        (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
+        (
+            isinstance(one, Resolve)
+            and isinstance(one.data, str)
+            and one.data not in ("last", "forecast")
+        )
         or (isinstance(one, Season) and one.seconds is not None)
         or (isinstance(one, Context) and not isinstance(one, Season | Categories))
         for one in learner.fields().get("experts") or ()
@@ -496,8 +503,6 @@ def live_learner(reader: building.RoundReader) -> base.Learner[Any]:
 
 
 class Row(NamedTuple):
-    """A row that was taken, and what the next round is decided on."""
-
     round: int
     time: Time | None = None
     # the identity of its numbers and information
@@ -516,7 +521,7 @@ class Row(NamedTuple):
 
 
 @final
-class LiveRunner:
+class LiveRunner(AbstractContextManager["LiveRunner"]):
     """A durable session that takes rows and answers with decisions.
 
     Parameters
@@ -585,8 +590,10 @@ class LiveRunner:
         volumes = None if network is None else [float(one) for one in network.volumes]
         rows = {} if log is None else log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
-            was = f"{path} was begun with the demands {rows[0].demands}"
-            raise OtherSettings(f"{was}, not {volumes}: put them back, or begin another database.")
+            raise OtherSettings(
+                f"{path} was begun with the demands {rows[0].demands}, not {volumes}: put them "
+                "back, or begin another database."
+            )
         if not rows and log is not None and not self._read_only:
             log.write(Row(0, demands=volumes))
         last = "time IS NOT NULL ORDER BY round DESC LIMIT ?"
@@ -620,16 +627,18 @@ class LiveRunner:
         x, row = self.session.play(), self._last
         why = self.session.explain(names=self.reader.names)
         time = row.announced or expected(self._times)
-        answer: dict[str, Any] = {"round": self.session.round + 1}
-        if time is not None:
-            answer["time"] = time.given
-        if self._times:
-            answer["after"] = self._times[-1].given
-        answer["decision"] = self.reader.named(x)
-        if (paths := paths_of(self.reader, x, row.demands)) is not None:
-            answer["paths"] = paths
-        answer |= {"moved": why.moved, "why": why.in_short()}
-        return answer | {"cost": row.cost, "violation": row.violation}
+        paths = paths_of(self.reader, x, row.demands)
+        return {
+            "round": self.session.round + 1,
+            **({} if time is None else {"time": time.given}),
+            **({"after": self._times[-1].given} if self._times else {}),
+            "decision": self.reader.named(x),
+            **({} if paths is None else {"paths": paths}),
+            "moved": why.moved,
+            "why": why.in_short(),
+            "cost": row.cost,
+            "violation": row.violation,
+        }
 
     def take(self, line: Line) -> str:
         """Take a row, or information about the next round. Returns the decision that follows, as
@@ -653,9 +662,8 @@ class LiveRunner:
             numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
         losses, limits = self.reader.functions(numbers, "The row")
         spend = self.reader.spend(numbers, "The row") or None
-        played = line.played
-        if played is not None:
-            played = self.reader.point(played, "What was played")
+        what = "What was played"
+        played = None if line.played is None else self.reader.point(line.played, what)
         info = self._checked(line.info)
         told = json.dumps(info, sort_keys=True), *sorted((spend or {}).items())
         content = identity((losses, limits, played, *told))
@@ -664,8 +672,11 @@ class LiveRunner:
             if found is None or found.content != content:
                 raise InvalidInput(f"Round {number} was observed already, with other values.")
             return self.answer() if number == self.rounds or not found.answer else found.answer
-        if self._by_clock and line.time is None:
-            raise InvalidInput("The row has no time, and the learner needs it: give the time.")
+        require(
+            line.time is not None or not self._by_clock,
+            InvalidInput,
+            "The row has no time, and the learner needs it: give the time.",
+        )
         x = self.session.play() if played is None else played
         times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
         cost, violation = (
@@ -675,8 +686,10 @@ class LiveRunner:
         )
         demands = given_demands(self.reader, numbers, self._last.demands)
         info = self._with_time(info, expected(times))
-        row = Row(number, line.time, content, cost, violation, demands, info)
-        row = row._replace(numbers=numbers if self._fills else {})
+        row = Row(
+            *(number, line.time, content, cost, violation, demands, info),
+            numbers=numbers if self._fills else {},
+        )
         self._log.write(self._last._replace(answer=self.answer()), row)
         self.session.observe(loss=losses, constraint=limits, played=played, spend=spend)
         self._times, self._last, self._text = times, row, None
@@ -690,13 +703,10 @@ class LiveRunner:
             self._log.close()
         self.session.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _number(self, line: Line, log: RowLog) -> int:
+    def _number(self, line: Line, log: "RowLog") -> int:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
@@ -718,7 +728,7 @@ class LiveRunner:
 
     # --- information about the next round ---------------------------------------------------------
 
-    def _announce(self, line: Line, log: RowLog) -> str:
+    def _announce(self, line: Line, log: "RowLog") -> str:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
@@ -754,8 +764,7 @@ class LiveRunner:
         if "unavailable" in info:
             info["unavailable"] = self.reader.unavailable(info["unavailable"])
         if "advice" in info:
-            if not isinstance(info["advice"], Mapping):
-                raise InvalidInput(f"Advice is points by name, not {shown(info['advice'])}.")
+            as_kind(info["advice"], Mapping, "Advice is points by name", InvalidInput)
             info["advice"] = {
                 name: self.reader.point(point, f"The advice {name!r}").reshape(-1).tolist()
                 for name, point in info["advice"].items()

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tidewolf.core import arrays, conforming, errors, feedback, round_info
+from tidewolf.core.arguments import as_kind
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined, support
@@ -117,8 +118,7 @@ def play(
     >>> next(moves).x, next(moves).x
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    if not isinstance(learner, base.Learner):
-        raise errors.WrongType(f"Expected a learner such as LyapunovDescent(K), not {learner!r}.")
+    as_kind(learner, base.Learner, "Expected a learner such as LyapunovDescent(K)")
     if state is not None and not isinstance(state, learner.state_type):
         base.refuse_state(learner, state)
     if not isinstance(stream, Stream):
@@ -140,10 +140,11 @@ def _feed(
             f"Expected a Stream(losses, constraints), or rounds that are each {support.SUCH}, "
             f"not {type(rounds).__name__}."
         )
-    if arrays.as_count(first, "The first round", least=0):
-        raise errors.InvalidInput(
-            f"Rounds that come one by one begin with the next, not with {first}."
-        )
+    errors.require(
+        not arrays.as_count(first, "The first round", least=0),
+        errors.InvalidInput,
+        f"Rounds that come one by one begin with the next, not with {first}.",
+    )
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 
@@ -162,8 +163,10 @@ def _one_by_one(learner: base.Learner[S], items: Iterator[Any], state: S) -> Ite
 
 def _require_playable(learner: base.Learner[S], stream: Stream) -> None:
     if stream.shape != learner.K.shape:
-        due = f"points of shape {learner.K.shape}, as the set of the learner has"
-        raise errors.WrongShape(f"Expected functions of {due}, not {stream.shape}.")
+        raise errors.WrongShape(
+            f"Expected functions of points of shape {learner.K.shape}, as the set of the learner "
+            f"has, not {stream.shape}."
+        )
     if stream.late or stream.played is not None:
         capabilities.late_feedback(learner)
 
@@ -204,9 +207,8 @@ def _rounds(
         x = arrays.as_direction(x, shape, f"The point that {type(learner).__name__} plays")
         functions = functions_of(stream, slice(t, t + k), learner)
         with arrays.SILENCE:
-            needs: type[feedback.Feedback] = feedback.FullInformation
-            if told or explores:
-                needs = capabilities.feedback_read(learner, functions.losses)
+            read = capabilities.feedback_read(learner, functions.losses)
+            needs = read if told or explores else feedback.FullInformation
             values, seen = revealed(functions, x, needs, per_constraint)
             with base.few_threads(learner.K):
                 state = learner.update(state, seen) if told else state
@@ -287,9 +289,6 @@ def _late_rounds(
 def _calendar(
     stream: Stream, upcoming: int, first: int
 ) -> tuple[list[int], list[int], dict[int, list[int]]]:
-    """When rounds arrive: the number of each as the learner counts them, the round at whose end it
-    arrives, and those that arrive at the end of a round.
-    """
     rounds = np.arange(len(stream))
     seen = np.ones(len(rounds), dtype=bool) if stream.seen is None else stream.seen
     numbers = upcoming + np.cumsum(seen) - seen - np.count_nonzero(seen[:first])
@@ -306,9 +305,10 @@ def _override(learner: base.Learner[Any], stream: Stream, t: int) -> Array | Non
         return None
     x = arrays.as_direction(x, stream.shape, f"What was played in round {t}")
     if not conforming.is_member(learner.K, x):
-        words = f"What was played in round {t} is no member of the learner's set, by "
-        words += f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
-        raise errors.InvalidInput(words)
+        raise errors.InvalidInput(
+            f"What was played in round {t} is no member of the learner's set, by "
+            f"{learner.K.infeasibility(x):.3g}. NaN: the decision was played."
+        )
     return arrays.frozen(x + 0.0)
 
 

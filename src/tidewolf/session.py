@@ -22,19 +22,17 @@ that is current then, and none that was acknowledged is lost. States never chang
 and the properties read one whole state without waiting for a lock.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
-from tidewolf.core.arguments import as_items, as_path, as_text, shown
+from tidewolf.core.arguments import as_items, as_kind, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
 from tidewolf.core.round_info import RoundInfo
@@ -58,9 +56,7 @@ from tidewolf.methods.events import (
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
-
-if TYPE_CHECKING:
-    from tidewolf.storage import Journal, SessionStore
+from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
@@ -70,7 +66,7 @@ MOST_AHEAD = 10_000
 
 
 @final
-class Session(Generic[S]):
+class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     """Run a learner one round at a time: `play` gives a decision, `observe` takes the feedback.
 
     The state alone decides the point: `play` called twice gives the same. A session may be
@@ -115,8 +111,7 @@ class Session(Generic[S]):
     def __init__(
         self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         if state is not None and not isinstance(state, learner.state_type):
             refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
@@ -158,7 +153,7 @@ class Session(Generic[S]):
         read_only: bool = False,
         expire_after: int | None = None,
         name: str = "session",
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """Open the durable session at `path`, a new one if there is no file. Killed at any
         instruction, it resumes, bit for bit on the same machine and versions.
 
@@ -200,8 +195,6 @@ class Session(Generic[S]):
         BrokenFile, NewerFormat, OlderFormat
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
         """
-        from tidewolf.storage import Journal, backend
-
         session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
         journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
         session._keeper = session._journal = journal
@@ -293,9 +286,6 @@ class Session(Generic[S]):
         if self._journal is not None:
             self._journal.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -335,8 +325,7 @@ class Session(Generic[S]):
         >>> session.play(), session.rounds
         (array([1., 1., 0.]), 1)
         """
-        if not isinstance(learner, Learner):
-            raise errors.WrongType(f"Expected a learner such as Ensemble(K), not {learner!r}.")
+        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
@@ -412,14 +401,13 @@ class Session(Generic[S]):
         ...         [seen.loss_gradient for seen in session.history()]
         [array([1. , 0. , 0.5])]
         """
-        if self._journal is None:
-            raise errors.NotSupported("Only a session of Session.open(...) keeps its history.")
-        return self._journal.history()
+        words = "Only a session of Session.open(...) keeps its history."
+        return errors.require_some(self._journal, errors.NotSupported, words).history()
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """The session saved at `path`, to resume from: bit for bit on the same machine and
         versions.
 
@@ -788,9 +776,11 @@ class Session(Generic[S]):
         if own is not None:
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
-            if number - upcoming > MOST_AHEAD:
-                most = f"more than {MOST_AHEAD} rounds after the next"
-                raise errors.InvalidInput(f"Round {number} is {most}, {upcoming}.")
+            errors.require(
+                not number - upcoming > MOST_AHEAD,
+                errors.InvalidInput,
+                f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}.",
+            )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -826,8 +816,9 @@ class Session(Generic[S]):
         given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
-            words = f"Round {number} was decided {when} known"
-            raise errors.OtherContent(f"{words}; rollback({number}) to decide it again.")
+            raise errors.OtherContent(
+                f"Round {number} was decided {when} known; rollback({number}) to decide it again."
+            )
 
     def _over(self, number: int) -> str:
         if self._keeper.content_of(number) == EXPIRED:
@@ -839,8 +830,10 @@ class Session(Generic[S]):
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
         if not bool(is_same.all()):
-            words = f"Round {late.next_round(state)} was decided before this was known"
-            raise errors.OtherContent(f"{words}, which changes it: rollback to decide it again.")
+            raise errors.OtherContent(
+                f"Round {late.next_round(state)} was decided before this was known, which changes "
+                "it: rollback to decide it again."
+            )
 
     def observe(
         self,
@@ -940,10 +933,12 @@ class Session(Generic[S]):
         >>> session.pending, session.state.overrides.rounds
         ((21,), 1)
         """
-        plain = spend is weights is budgets is loss_value is None
-        plain = plain and loss_gradient is constraint_value is constraint_gradient is None
-        plain = plain and feedback is played is loss is constraint is None
-        if plain and self._observe_costs(costs, capacities, round):
+        if (
+            spend is weights is budgets is loss_value is None
+            and loss_gradient is constraint_value is constraint_gradient is None
+            and feedback is played is loss is constraint is None
+            and self._observe_costs(costs, capacities, round)
+        ):
             return
         learner = self._keeper.learner
         given = {
@@ -1007,8 +1002,9 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            is_next = number is None or keeper.is_next(number)
-            if before is None or not (before.is_plain and is_next):
+            if before is None or not (
+                before.is_plain and (number is None or keeper.is_next(number))
+            ):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
@@ -1045,9 +1041,8 @@ class Session(Generic[S]):
         reads = self.state if own is not None and learner.needs is Bandit else before
         given = number, seen, x, played, bool(pending), self._asked, last
         arrival = observation.arrival(learner, reads, *given)
-        events: list[Event] = []
-        if own is None and pending:
-            events = deciding(before, number, None, self.expire_after)
+        ahead = own is None and pending
+        events = deciding(before, number, None, self.expire_after) if ahead else []
         if self._progress is not before:
             raise errors.InvalidInput("A function called observe while it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)
@@ -1059,9 +1054,11 @@ class Session(Generic[S]):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= late.next_round(self._now):
-            words = f"Round {number} was not decided yet"
-            raise errors.InvalidInput(f"{words}: call play(round={number}) first.")
+        errors.require(
+            not number >= late.next_round(self._now),
+            errors.InvalidInput,
+            f"Round {number} was not decided yet: call play(round={number}) first.",
+        )
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

@@ -4,8 +4,6 @@
 runs, in a folder that survives a kill.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings
@@ -14,24 +12,27 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from typer.main import get_command
 
-from tidewolf import __version__
+from tidewolf import __version__, baselines, functions, learners, networks, problems, sets
+from tidewolf import report as report_pages
 from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
 from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.comparison import Comparison
-    from tidewolf.evaluation.recording import RunProgress
-    from tidewolf.experiments import Experiment, RunFolder
-    from tidewolf.experiments.compare import Match
-    from tidewolf.experiments.jobs import Job
+from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning, require
+from tidewolf.doctor import doctor
+from tidewolf.evaluation.comparison import KNOBS, Comparison
+from tidewolf.evaluation.recording import RunProgress
+from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
+from tidewolf.experiments import experiment as described
+from tidewolf.experiments.folder import free, preview, require_no_run
+from tidewolf.experiments.incumbent import read_incumbent
+from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
+from tidewolf.report import comparison as comparison_pages
 
 N = TypeVar("N", int, float)
 # Whether as JSON, not at all, with notes on each learner.
@@ -86,12 +87,6 @@ def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: A
 
 # --- one experiment -------------------------------------------------------------------------------
 
-_INCUMBENT = (
-    "The decisions of these rounds, a table like decisions.csv: what would have been saved? On "
-    "flows they are shares, not volumes."
-)
-_DECISIONS = "Which files of decisions DIR gets; parquet, and csv too up to a million cells."
-
 
 def run_command(
     experiment: screen.ExperimentName,
@@ -101,8 +96,21 @@ def run_command(
     seed: Annotated[int | None, opt("S", "The random seed; 0 by default.")] = None,
     out: Annotated[Path | None, opt("DIR", "The run folder; out, out-2, ... by default.")] = None,
     force: Annotated[bool, flag("Overwrite the run in DIR.", "--force")] = False,
-    decisions: Annotated[str | None, opt("none|csv|parquet|both", _DECISIONS)] = None,
-    incumbent: Annotated[Path | None, opt("FILE", _INCUMBENT)] = None,
+    decisions: Annotated[
+        str | None,
+        opt(
+            "none|csv|parquet|both",
+            "Which files of decisions DIR gets; parquet, and csv too up to a million cells.",
+        ),
+    ] = None,
+    incumbent: Annotated[
+        Path | None,
+        opt(
+            "FILE",
+            "The decisions of these rounds, a table like decisions.csv: what would have been "
+            "saved? On flows they are shares, not volumes.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, flag("Show what would be played and written.", "--dry-run")] = False,
     as_json: AsJson = False,
     verbose: screen.Verbose = False,
@@ -131,8 +139,6 @@ def run_command(
       tidewolf run network.toml --learner Ensemble --quiet
       tidewolf run routing --json | jq '.runs[].regret'
     """
-    from tidewolf.experiments.folder import free, require_no_run
-
     cautions = parse_numbers(caution, "--caution", float)
     requested = requested_experiment(experiment, rounds, learner, seed, cautions)
     requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
@@ -142,34 +148,28 @@ def run_command(
 
 
 def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: Shown) -> None:
-    from tidewolf.experiments.experiment import to_toml
-    from tidewolf.experiments.folder import RunFolder, preview
-    from tidewolf.experiments.incumbent import read_incumbent
-    from tidewolf.experiments.jobs import compiling_beside, locked
-
-    with compiling_beside(requested):
-        problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
-        requested = requested.taken(problem)
-        resolved = replace(requested.resolved(len(problem)), folder=None)
-        # all are made before the first one runs, so that a wrong setting costs no time
-        for entrant in resolved.entrants():
-            requested.learner(entrant, problem, requested.seeds[0])
-        file = requested.incumbent
-        beside = None if file is None else read_incumbent(file, problem, requested.files)
-        if dry_run:
-            found = preview(requested, resolved, problem, folder, beside)
-            if how[0]:
-                screen.print_json(found)
-            elif not how[1]:
-                screen.show_preview(found)
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder, "run", again=True):
-            created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
-            if unnamed and requested.document is not None:
-                mixed = " and ".join(to_toml(requested.learners[0].given).splitlines())
-                notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
-            _play(created, problem, how, notes)
+    problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
+    requested = requested.taken(problem)
+    resolved = replace(requested.resolved(len(problem)), folder=None)
+    # all are made before the first one runs, so that a wrong setting costs no time
+    for entrant in resolved.entrants():
+        requested.learner(entrant, problem, requested.seeds[0])
+    file = requested.incumbent
+    beside = None if file is None else read_incumbent(file, problem, requested.files)
+    if dry_run:
+        found = preview(requested, resolved, problem, folder, beside)
+        if how[0]:
+            screen.print_json(found)
+        elif not how[1]:
+            screen.show_preview(found)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "run", again=True):
+        created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
+        if unnamed and requested.document is not None:
+            mixed = " and ".join(described.to_toml(requested.learners[0].given).splitlines())
+            notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
+        _play(created, problem, how, notes)
 
 
 def resume(
@@ -188,8 +188,6 @@ def resume(
       tidewolf resume out
       tidewolf resume results --json
     """
-    from tidewolf.experiments import RunFolder
-
     folder = RunFolder.open(directory)
     with folder.locked():
         _play(folder, None, (as_json, quiet, verbose))
@@ -208,33 +206,31 @@ def report(
       tidewolf report out
       tidewolf report out --figures
     """
-    from tidewolf.experiments import RunFolder
-    from tidewolf.report import rewrite, write_figures
-
     folder = RunFolder.open(directory)
     if not folder.complete:
         raise InvalidInput(f"The run is not complete; `tidewolf resume {directory}` completes it.")
     with folder.locked():
         for seed in folder.experiment.seeds:
-            rewrite(folder.page(seed), datetime.now(UTC))
+            report_pages.rewrite(folder.page(seed), datetime.now(UTC))
             if not quiet:
                 typer.echo(f"report: {folder.page(seed)}")
         for each in folder.play() if figures else ():
             to = folder.figures(each.seed)
-            write_figures(to, each.runs, each.problem)
+            report_pages.write_figures(to, each.runs, each.problem)
             if not quiet:
                 typer.echo(f"figures: {to}")
 
 
-_BEGIN = (
-    "The built-in problem to begin with, or network: links, costs and capacities of your own. By "
-    "default routing, or network for the name network."
-)
-
-
 def new(
     name: Annotated[str, arg("[NAME]", "The name; NAME.toml is written.")] = "experiment",
-    problem: Annotated[str | None, opt("PROBLEM", _BEGIN)] = None,
+    problem: Annotated[
+        str | None,
+        opt(
+            "PROBLEM",
+            "The built-in problem to begin with, or network: links, costs and capacities of your "
+            "own. By default routing, or network for the name network.",
+        ),
+    ] = None,
     force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -249,16 +245,17 @@ def new(
       tidewolf new backbone --problem network
       tidewolf new hostile --problem adversarial
     """
-    from tidewolf.experiments.templates import NETWORK, data_folder, network_template, template
-
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    problem = problem or (NETWORK if path.stem == NETWORK else "routing")
-    is_network = problem == NETWORK
-    files = network_template(path) if is_network else {path: template(path.stem, problem).encode()}
+    problem = problem or (path.stem if path.stem == templates.NETWORK else "routing")
+    if problem == templates.NETWORK:
+        files = templates.network_template(path)
+        done = _NETWORK.format(path=path, data=templates.data_folder(path))
+    else:
+        files = {path: templates.template(path.stem, problem).encode()}
+        done = f"{path} is written; edit it, then: tidewolf run {path}"
     _write(files, force)
     if not quiet:
-        done = f"{path} is written; edit it, then: tidewolf run {path}"
-        typer.echo(_NETWORK.format(path=path, data=data_folder(path)) if is_network else done)
+        typer.echo(done)
 
 
 def _write(files: dict[Path, bytes], force: bool) -> None:
@@ -288,13 +285,12 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    from tidewolf.experiments.templates import traffic_files
-
-    if kind != "te":
-        raise InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
+    require(
+        kind == "te", InvalidInput, f"Expected te, folders of traffic engineering, not {kind!r}."
+    )
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
-    _write(traffic_files(folder, path, relative), force)
+    _write(templates.traffic_files(folder, path, relative), force)
     typer.echo(f"{path} is written; next: tidewolf run {path}")
 
 
@@ -314,16 +310,12 @@ def requested_experiment(
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
-    from tidewolf.experiments import Choice, Experiment, load
-    from tidewolf.experiments.experiment import learner_keys
-
     found = load(name) if is_file(name) else Experiment.builtin(name)
     found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
-    if names:
-        found = found.only(names)
+    found = found.only(names) if names else found
     if cautions is None:
         return found
-    if not any("caution" in learner_keys(each.name) for each in found.learners):
+    if not any("caution" in described.learner_keys(each.name) for each in found.learners):
         raise InvalidInput("No learner of this run has a caution: leave --caution out.")
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
@@ -337,22 +329,18 @@ def _replaced(experiment: Experiment, **given: Any) -> Experiment:
 
 
 def is_file(name: str) -> bool:
-    from tidewolf.problems import every
-
-    return name.endswith(".toml") or (name not in every() and Path(name).is_file())
+    return name.endswith(".toml") or (name not in problems.every() and Path(name).is_file())
 
 
 def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -> None:
-    from tidewolf import report as report_pages
-
     experiment, (as_json, quiet, verbose) = folder.experiment, how
-    jobs = len(experiment.seeds) * len(experiment.entrants())
+    count = len(experiment.seeds) * len(experiment.entrants())
     try:
         with screen.progress(not quiet) as bar, screen.stoppable() as stop:
 
             def moved(job: Job, moment: RunProgress) -> None:
                 bar.done = job.number - 1
-                bar.moved(job.entrant.name, jobs, moment)
+                bar.moved(job.entrant.name, count, moment)
 
             found = folder.play(progress=moved, stopping=stop, first=first)
         folder.write_rounds(found)
@@ -385,21 +373,28 @@ def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -
 
 # --- many runs ------------------------------------------------------------------------------------
 
-_HEADROOMS = (
-    "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by in a "
-    "round; 0,0.5,1,2,4,8 by default."
-)
-
-_TARGETS = "Violations per round to aim at (target_violation), a curve of its own; none by default."
-
 
 def compare_command(
     experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
-    headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
-    targets: Annotated[str | None, opt("V,...", _TARGETS)] = None,
+    headrooms: Annotated[
+        str | None,
+        opt(
+            "H,...",
+            "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by "
+            "in a round; 0,0.5,1,2,4,8 by default.",
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        opt(
+            "V,...",
+            "Violations per round to aim at (target_violation), a curve of its own; none by "
+            "default.",
+        ),
+    ] = None,
     budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
@@ -432,14 +427,15 @@ def compare_command(
       tidewolf compare carbon --learner LyapunovDescent --learner SinhaVaze --budgets 1,10
       tidewolf compare --json | jq '.rankings[].saving'
     """
-    from tidewolf.experiments.compare import plan_comparison
-
     requested = [_contest(name, rounds, learner) for name in experiment or ["routing"]]
     knobs = {"cautions": cautions, "headrooms": headrooms, "budgets": budgets, "targets": targets}
     values: Any = {key: parse_numbers(text, f"--{key}", float) for key, text in knobs.items()}
-    matches = plan_comparison(requested, **values, seeds=parse_numbers(seeds, "--seeds", int))
+    matches = compare.plan_comparison(
+        requested, **values, seeds=parse_numbers(seeds, "--seeds", int)
+    )
     folder = out or (requested[0].folder or Path("out")) / "compare"
-    compared = _compared(matches, folder, force, quiet, (jobs, dask))
+    number = 1 if jobs is None and dask is None else jobs
+    compared = _compared(matches, folder, force, quiet, partial(engine_for, number, dask))
     if as_json:
         screen.print_json(compared.summary())
     elif not quiet:
@@ -447,13 +443,8 @@ def compare_command(
 
 
 def _compared(
-    matches: Sequence[Match], folder: Path, force: bool, quiet: bool, engine: Any
+    matches: Sequence[compare.Match], folder: Path, force: bool, quiet: bool, engine: Any
 ) -> Comparison:
-    from tidewolf.evaluation.comparison import KNOBS
-    from tidewolf.experiments.compare import compare_experiments
-    from tidewolf.experiments.jobs import engine_for
-    from tidewolf.report import comparison as page
-
     with screen.progress(not quiet) as bar:
 
         def moved(number: int, moment: RunProgress) -> None:
@@ -462,27 +453,24 @@ def _compared(
             at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
             bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
 
-        jobs, dask = engine
-        played = engine_for(1 if jobs is None and dask is None else jobs, dask, moved)
-        others = ["comparison.html", *page.pictures([at.entry.stream for at in matches]).values()]
-        how: Any = {"engine": played, "force": force, "others": others, "progress": bar.ended}
-        compared = compare_experiments(matches, folder, **how)
-    text = page.comparison_page(compared, date=datetime.now(UTC))
+        pictures = comparison_pages.pictures([at.entry.stream for at in matches])
+        others = ["comparison.html", *pictures.values()]
+        how: Any = {"engine": engine(moved), "force": force, "progress": bar.ended}
+        compared = compare.compare_experiments(matches, folder, others=others, **how)
+    text = comparison_pages.comparison_page(compared, date=datetime.now(UTC))
     checkpoint.write(folder / "comparison.html", text.encode())
-    page.write_pictures(folder, compared)
+    comparison_pages.write_pictures(folder, compared)
     return compared
 
 
 def _contest(name: str, rounds: int | None, learners: Sequence[str] | None) -> Experiment:
-    from tidewolf.experiments import Choice
-    from tidewolf.experiments.experiment import BUILTIN_LEARNERS
-
     found = requested_experiment(name, rounds, learners)
     if is_file(name):
         return found
     if learners:
         return replace(found, as_run=())
-    names = (*BUILTIN_LEARNERS[:1], "LyapunovDescent", "LyapunovFrankWolfe", *BUILTIN_LEARNERS[1:])
+    first, *others = described.BUILTIN_LEARNERS
+    names = (first, "LyapunovDescent", "LyapunovFrankWolfe", *others)
     return replace(found, learners=tuple(map(Choice, names)))
 
 
@@ -515,10 +503,6 @@ def sweep_command(
       tidewolf sweep routing.toml --horizons 500,1000 --out results
       tidewolf sweep routing --json | jq '.runs[].violation'
     """
-    from tidewolf.experiments.compare import PAGE, RESULTS, sweep
-    from tidewolf.experiments.jobs import engine_for, plan_sweep
-    from tidewolf.report import comparison as page
-
     requested = requested_experiment(experiment, None, learner)
     planned = plan_sweep(
         requested,
@@ -529,18 +513,20 @@ def sweep_command(
     engine = engine_for(jobs, dask)
     folder = out or (requested.folder or Path("out")) / "sweep"
     with screen.progress(not quiet) as bar:
-        found = sweep(planned, folder, engine=engine, force=force, progress=bar.ended)
-    checkpoint.write(folder / PAGE, page.sweep_page(found, date=datetime.now(UTC)).encode())
+        found = compare.sweep(planned, folder, engine=engine, force=force, progress=bar.ended)
+    text = comparison_pages.sweep_page(found, date=datetime.now(UTC))
+    checkpoint.write(folder / compare.PAGE, text.encode())
     if as_json:
         screen.print_json({"runs": found.rows})
     elif not quiet:
-        screen.show_sweep(found, folder / RESULTS, folder / PAGE)
+        screen.show_sweep(found, folder / compare.RESULTS, folder / compare.PAGE)
 
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    if not equals:
-        raise InvalidInput(f"--knob takes a name and values, such as caution=1,10, not {text!r}.")
+    require(
+        equals, InvalidInput, f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+    )
 
     def value(part: str) -> float:
         return int(part) if part.strip().isdigit() else float(part)
@@ -554,8 +540,9 @@ def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> li
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        whole = "whole " * (kind is int)
-        raise InvalidInput(f"{option} takes {whole}numbers such as 1,10, not {text!r}.") from None
+        raise InvalidInput(
+            f"{option} takes {'whole ' * (kind is int)}numbers such as 1,10, not {text!r}."
+        ) from None
 
 
 # --- what there is --------------------------------------------------------------------------------
@@ -578,8 +565,6 @@ def doctor_command(as_json: AsJson = False) -> None:
       tidewolf doctor
       tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
     """
-    from tidewolf.doctor import doctor
-
     raise typer.Exit(doctor(as_json))
 
 
@@ -598,15 +583,11 @@ def list_command(
       tidewolf list Ensemble
       tidewolf list | grep Simplex
     """
-    from tidewolf import baselines, functions, learners, problems, sets
-    from tidewolf.experiments.experiment import kind_keys, learner_keys, problem_keys
-    from tidewolf.networks import Network
-
     every: dict[str, dict[str, Any]] = {
         "problems": {**problems.every()},
         "learners": {**learners.every()},
         "baselines": {**baselines.every()},
-        "networks": {"Network": Network},
+        "networks": {"Network": networks.Network},
         "sets": {kind.__name__: kind for kind in sets.every()},
         "functions": {kind.__name__: kind for kind in functions.every()},
     }
@@ -614,10 +595,15 @@ def list_command(
         for title, found in every.items():
             screen.show_listing(title, {key: _summary(found[key]) for key in found})
         return None
-    keys_of = {"learners": learner_keys, "baselines": learner_keys, "problems": problem_keys}
+    keys_of = {
+        "problems": described.problem_keys,
+        "learners": described.learner_keys,
+        "baselines": described.learner_keys,
+    }
     for title, found in every.items():
         if name in found:
-            settings = keys_of[title](name) if title in keys_of else kind_keys(found[name])
+            of = keys_of.get(title)
+            settings = described.kind_keys(found[name]) if of is None else of(name)
             return screen.show_settings(name, _summary(found[name]), settings)
     near = did_you_mean(name, [each for found in every.values() for each in found])
     raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
@@ -652,11 +638,10 @@ def tidewolf(
     """
 
 
-_COMMANDS: tuple[Callable[..., None], ...] = (
+for _function in (
     *(run_command, resume, report, new, import_command, sweep_command, compare_command),
     commands.live_command,
     *(commands.serve_command, commands.backup_command, commands.restore_command),
     *(commands.paper_command, commands.check_command, doctor_command, list_command),
-)
-for _function in _COMMANDS:
+):
     app.command(_function.__name__.removesuffix("_command"))(_function)

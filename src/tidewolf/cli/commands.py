@@ -15,8 +15,6 @@ moment: every session in it is as its last acknowledged observation left it. A s
 restored begins a new epoch, so that its clients notice, and resumes from there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -29,23 +27,24 @@ from datetime import UTC, datetime
 from importlib import import_module
 from inspect import isabstract
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from tidewolf import functions, sets, testing
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, arg, flag, opt, stoppable
 from tidewolf.core import arguments, arrays, checkpoint, errors
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError
-
-if TYPE_CHECKING:
-    from tidewolf.experiments.building import RoundReader
-    from tidewolf.live import LiveRunner
-
-# Entries, or paths, of a decision that a terminal shows.
-_MOST_SHOWN = 8
-# Smaller ones are not shown.
-_LEAST_SHOWN = 5e-5
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, require
+from tidewolf.core.randomness import generator
+from tidewolf.experiments import Tables, load
+from tidewolf.experiments.building import RoundReader
+from tidewolf.experiments.experiment import TABLES
+from tidewolf.live import LONGEST, Follower, LiveRunner, live_learner, parse
+from tidewolf.methods.base import Learner
+from tidewolf.report import charts, paper
+from tidewolf.storage import copies
+from tidewolf.testing.checks import sentence_of
 
 
 def live_command(
@@ -81,11 +80,9 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    from tidewolf.experiments import building, load
-
     if not 0.0 < every < float("inf"):
         raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
-    reader, out = building.RoundReader(load(experiment)), _Screen(as_json)
+    reader, out = RoundReader(load(experiment)), _Screen(as_json)
     try:
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
             with suppress(Stopped):
@@ -109,8 +106,6 @@ def live_command(
 
 
 def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
-    from tidewolf.live import LiveRunner, live_learner
-
     learner = live_learner(reader)
     if read_only and db.exists():  # unless another process writes, or no process can
         with suppress(errors.InUse, errors.CheckpointError):
@@ -118,9 +113,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
     return LiveRunner(reader, learner, db, read_only=read_only)
 
 
-def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
-    from tidewolf.live import LONGEST, parse
-
+def _answer_lines(runner: LiveRunner, out: "_Screen", stop: Stop) -> None:
     if sys.stdin is None:  # it was closed before the command began
         return
     if sys.stdin.isatty():
@@ -142,17 +135,16 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
             out.refusal(str(error), number)
 
 
-def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
-    from tidewolf.experiments.experiment import TABLES, Tables
-    from tidewolf.live import Follower
-
+def _follow(runner: LiveRunner, out: "_Screen", every: float, once: bool, stop: Stop) -> None:
     experiment = runner.reader.experiment
     stream = experiment.stream
     assert isinstance(stream, Tables)
     if stream.context is not None or stream.advice:
         raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
-    paths = {name: path for name in TABLES if (path := getattr(stream, name)) is not None}
-    paths |= {f"spend {budget.name}": path for budget, path in experiment.budgets}
+    paths = {
+        **{name: path for name in TABLES if (path := getattr(stream, name)) is not None},
+        **{f"spend {budget.name}": path for budget, path in experiment.budgets},
+    }
     follower = Follower(paths, experiment.files, stream.gaps)
     while not stop():
         for grown in follower.poll():
@@ -204,16 +196,15 @@ def _in_words(answer: dict[str, Any]) -> str:
     if "paths" in answer:
         shares = [(one["share"], one["path"]) for one in answer["paths"]]
     shares.sort(key=lambda one: -abs(one[0]))
-    listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
+    # Entries, or paths, of a decision that a terminal shows.
+    # Smaller ones are not shown.
+    listed = [one for one in shares if abs(one[0]) >= 5e-5][:8]
     lines = [first, *(f"  {share:9.4f}  {name}" for share, name in listed)]
     why = textwrap.wrap(answer["why"], 98, break_on_hyphens=False)
     return "\n".join([*lines, *(f"  {line}" for line in why)])
 
 
 # --- check ----------------------------------------------------------------------------------------
-
-# Rounds that the examples of a learner are made for.
-_HORIZON = 60
 
 
 def check_command(
@@ -236,8 +227,6 @@ def check_command(
       tidewolf check tidewolf.sets:Simplex --checks
       tidewolf check mymodule:MySet --json | jq '.examples[].broken'
     """
-    from tidewolf.testing.checks import sentence_of
-
     seed = arrays.as_count(seed, "The seed", least=0)
     kind, check, examples = _found(name)
     outcomes: list[dict[str, Any]] = []
@@ -264,9 +253,6 @@ def check_command(
 
 
 def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
-    from tidewolf import functions, sets, testing
-    from tidewolf.methods.base import Learner
-
     kinds: tuple[tuple[str, type, Callable[..., None], Callable[[Any], Sequence[Any]]], ...] = (
         ("set", sets.ConvexSet, testing.check_set, lambda kind: kind.examples()),
         ("batch of functions", functions.Batch, _check_function, lambda kind: kind.examples()),
@@ -282,11 +268,12 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
                 raise InvalidInput(f"{member} is not a complete {kind}: it lacks {lacks}.")
             with _user_code(f"The examples of {member} cannot be made"):
                 examples = list(examples_of(thing))
-            if not examples:
-                raise InvalidInput(f"{member}.examples must return at least one {kind}.")
+            require(examples, InvalidInput, f"{member}.examples must return at least one {kind}.")
             return kind, check, examples
-    kind_names = "a set (ConvexSet), a batch of functions (Batch) or a learner (Learner)"
-    raise errors.WrongType(f"{name} must be {kind_names}, not {arguments.shown(thing)}.")
+    raise errors.WrongType(
+        f"{name} must be a set (ConvexSet), a batch of functions (Batch) or a learner (Learner), "
+        f"not {arguments.shown(thing)}."
+    )
 
 
 def _member(name: str) -> Any:
@@ -309,8 +296,6 @@ def _member(name: str) -> Any:
 
 @contextmanager
 def _user_code(failure: str) -> Iterator[None]:
-    from tidewolf.testing.checks import sentence_of
-
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -319,12 +304,11 @@ def _user_code(failure: str) -> Iterator[None]:
 
 def _learners(kind: Any) -> list[Any]:
     """On a simplex, a ball and a flow; a learner may refuse some of these sets, but not all."""
-    from tidewolf import sets
-
     learners, refused = list[Any](), list[NotSupported]()
     for K in (sets.Simplex(3), sets.L2Ball(2), sets.FlowPolytope.examples()[0]):
         try:
-            learners += kind.examples(K, _HORIZON)
+            # Rounds that the examples of a learner are made for.
+            learners += kind.examples(K, 60)
         except NotSupported as error:
             refused.append(error)
     if refused and not learners:
@@ -334,9 +318,6 @@ def _learners(kind: Any) -> list[Any]:
 
 def _check_function(f: Any, *, seed: int, on_pass: Callable[[str], None]) -> None:
     """Functions that are not defined everywhere are tried at positive points."""
-    from tidewolf import testing
-    from tidewolf.core.randomness import generator
-
     positive = generator(seed, "tidewolf check").uniform(0.5, 2.0, (4, *f.shape))
     points = None if f.domain is None else list(positive)
     testing.check_function(f, seed=seed, points=points, on_pass=on_pass)
@@ -362,15 +343,12 @@ def paper_command(
       tidewolf paper --fast
       tidewolf paper --set mine.py:K --out out/mine
     """
-    from tidewolf.report import charts, paper
-    from tidewolf.sets import ConvexSet
-
-    if fast and full:
-        raise InvalidInput("Choose one of --fast and --full.", setting="fast")
+    require(not (fast and full), InvalidInput, "Choose one of --fast and --full.", setting="fast")
     charts.require_extras()
-    K = None if set_name is None else _member(set_name)
-    if K is not None and not isinstance(K, ConvexSet):
-        raise errors.WrongType(f"{set_name} must be a set, an instance, not {arguments.shown(K)}.")
+    K = None
+    if set_name is not None:
+        expected = f"{set_name} must be a set, an instance"
+        K = arguments.as_kind(_member(set_name), sets.ConvexSet, expected)
     out.mkdir(parents=True, exist_ok=True)
     with screen.checking(not quiet, "paper") as moved:
         size = paper.FAST if fast else paper.FULL if full else paper.USUAL
@@ -427,7 +405,9 @@ def serve_command(
       tidewolf serve --database postgresql://tidewolf@db/tidewolf --port 0
     """
     given = {key: at for key, at in locals().items() if key not in ("data", "database")}
-    from tidewolf.service.server import serve
+    for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+        arguments.import_extra(package, "Serving", "serve")
+    from tidewolf.service.app import serve
 
     serve(_where(data, database), **given)
 
@@ -449,15 +429,13 @@ def backup_command(
       tidewolf backup --data sessions routing.db --session routing
       tidewolf backup --database postgresql://db/tidewolf monday.db
     """
-    from tidewolf.storage.copies import backup
-
     where = _where(data, database)
     if file.exists() and not force:
         raise InvalidInput(f"{file} exists already: use another name, or --force.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with screen.checking(True, "copying") as seen:
-        copied = backup(where, part, session or None, seen)
+        copied = copies.backup(where, part, session or None, seen)
     os.replace(part, file)
     typer.echo(f"{_sessions(copied)} in {file}.")
 
@@ -481,10 +459,8 @@ def restore_command(
       tidewolf restore monday.db --data sessions --session routing --replace
       tidewolf restore monday.db --database postgresql://db/tidewolf
     """
-    from tidewolf.storage.copies import restore
-
     with screen.checking(True, "restoring") as seen:
-        restored = restore(file, _where(data, database), session or None, replace, seen)
+        restored = copies.restore(file, _where(data, database), session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
 

@@ -4,15 +4,13 @@ run, then tables; and how Ctrl-C stops a command.
 Results go to stdout, progress to stderr.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -22,27 +20,21 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
+from tidewolf import baselines, learners, problems
 from tidewolf.core.feedback import SEES, who_sees_what
+from tidewolf.core.settings import Setting
+from tidewolf.evaluation.comparison import TABLES, Comparison, Point, ranking_name
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
+from tidewolf.evaluation.recording import RunProgress
+from tidewolf.experiments import Experiment
+from tidewolf.experiments.compare import LINE_COLUMNS, Sweep, SweepLine
+from tidewolf.experiments.experiment import words_of
+from tidewolf.experiments.folder import Finished
 from tidewolf.report.charts import learner_labels
 from tidewolf.report.page import learner_notes
 
-if TYPE_CHECKING:
-    from tidewolf.core.settings import Setting
-    from tidewolf.evaluation.comparison import Comparison, Point
-    from tidewolf.evaluation.recording import RunProgress
-    from tidewolf.experiments import Experiment
-    from tidewolf.experiments.compare import Sweep, SweepLine
-    from tidewolf.experiments.folder import Finished
-
 T = TypeVar("T")
-_ANY_WIDTH = 10_000
-_MOST_COLUMNS = 8
-_UNITS = (
-    "Lower is better in every column. Losses and violations are in the units of the problem; churn "
-    "is half of what all entries changed by from one round to the next."
-)
 
 
 def arg(metavar: str, help: str, **how: Any) -> Any:
@@ -58,15 +50,11 @@ def flag(help: str, *names: str) -> Any:
 
 
 def _experiments(incomplete: str) -> list[str]:
-    from tidewolf import problems
-
     here = (str(path) for path in sorted(Path().glob("*.toml")))
     return [name for name in (*here, *problems.every()) if name.startswith(incomplete)]
 
 
 def _learners(incomplete: str) -> list[str]:
-    from tidewolf import baselines, learners
-
     return [name for name in (*learners.every(), *baselines.every()) if name.startswith(incomplete)]
 
 
@@ -78,9 +66,13 @@ ExperimentName: TypeAlias = Annotated[
         autocompletion=_experiments,
     ),
 ]
-_SEVERAL = "Built-in problems or TOML files; routing by default."
 ExperimentNames: TypeAlias = Annotated[
-    list[str] | None, arg("[EXPERIMENT]...", _SEVERAL, autocompletion=_experiments)
+    list[str] | None,
+    arg(
+        "[EXPERIMENT]...",
+        "Built-in problems or TOML files; routing by default.",
+        autocompletion=_experiments,
+    ),
 ]
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
@@ -228,11 +220,12 @@ def _print_table(
         for each in columns:
             table.add_column(each.narrow_title, justify="right", vertical="bottom")
         for name, row in zip(names, rows, strict=True):
-            cells = (Text(each.narrow_cell(row)) for each in columns)
-            table.add_row(Text(name, style="bold"), *cells)
-        wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+            table.add_row(
+                Text(name, style="bold"), *(Text(each.narrow_cell(row)) for each in columns)
+            )
+        wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
         highest = max((column.rank for column in columns), default=0)
-        if highest == 0 or (wide <= console.width and len(columns) < _MOST_COLUMNS):
+        if highest == 0 or (wide <= console.width and len(columns) < 8):
             break
         columns = [each for each in columns if each.rank < highest]
     console.print(table)
@@ -253,16 +246,17 @@ def show_results(
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
         _print()
-    title = f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}"
-    _print(title, style="bold")
+    _print(f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}", style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
-    _print(_UNITS)
+    _print(
+        "Lower is better in every column. Losses and violations are in the units of the problem; "
+        "churn is half of what all entries changed by from one round to the next."
+    )
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if verbose:
-        sees = ((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs)
-        _print(who_sees_what(sees))
+        _print(who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs))
     for who, note in learner_notes(runs, labels):
         if verbose or who == "Incumbent":  # what was made of the user's own file
             _print((f"{who}: ", "bold"), note)
@@ -300,8 +294,6 @@ def show_preview(found: Mapping[str, Any]) -> None:
 
 
 def show_comparison(comparison: Comparison, page: Path, *, verbose: bool = False) -> None:
-    from tidewolf.evaluation.comparison import TABLES, ranking_name
-
     every = comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
@@ -364,8 +356,6 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
 
 
 def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    from tidewolf.experiments.compare import LINE_COLUMNS
-
     def knob(name: str) -> Column[SweepLine]:
         title = name.replace("_", "\n", 1)
         return Column(name, title, lambda line: format_setting(line.settings.get(name, "")))
@@ -387,8 +377,6 @@ def show_listing(title: str, listing: Mapping[str, str]) -> None:
 
 
 def show_settings(name: str, about: str, settings: Mapping[str, Setting]) -> None:
-    from tidewolf.experiments.experiment import words_of
-
     console = Console(highlight=False)
     _print(name, style="bold")
     console.print(Padding(Text(about), (0, 0, 1, 2), expand=False))

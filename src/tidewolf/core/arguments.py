@@ -18,6 +18,16 @@ from tidewolf.core.errors import InvalidInput, MissingExtra, WrongType
 from tidewolf.core.types import Int64s
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def as_kind(
+    x: object, kind: Callable[..., T], expected: str, error: type[InvalidInput] = WrongType
+) -> T:
+    """`x` if it is of this kind; a sentence that begins with what is expected otherwise."""
+    if isinstance(x, kind):  # type: ignore[arg-type]
+        return x  # type: ignore[return-value]
+    raise error(f"{expected}, not {shown(x)}.")
 
 
 def as_flag(x: object, what: str) -> bool:
@@ -28,9 +38,7 @@ def as_flag(x: object, what: str) -> bool:
 
 
 def as_text(x: object, what: str) -> str:
-    if isinstance(x, str):
-        return str(x)
-    raise WrongType(f"{what} must be text, not {shown(x)}.")
+    return str(as_kind(x, str, f"{what} must be text"))
 
 
 def as_path(x: object, what: str) -> Path:

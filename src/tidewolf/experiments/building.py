@@ -28,17 +28,17 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from tidewolf import problems as _problems
-from tidewolf.core.arguments import match_names, nearest_names, plain_name, shown
+from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, require
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
@@ -58,7 +58,6 @@ from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
-_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -81,7 +80,9 @@ def read_numbers(path: Path, place: Place) -> Table:
         except (OSError, ValueError, EOFError) as error:
             raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
     if path.name.lower().endswith(".npz"):
-        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
+        held = {
+            name: at for name, at in read_arrays(path).items() if name not in ("columns", "times")
+        }
         values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
         if values is not None and values.ndim != 2:
             return Table(None, (), values)
@@ -106,8 +107,10 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 def require_file(path: Path, place: Place) -> Path:
     if not file_of(path).is_file():
-        where = "paths are seen from the folder of the experiment's file"
-        raise InvalidInput(f"{place.words()}there is no file {file_of(path)}; {where}.")
+        raise InvalidInput(
+            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+            "the experiment's file."
+        )
     return path
 
 
@@ -117,7 +120,6 @@ def require_file(path: Path, place: Place) -> Path:
 def build(
     make: Any, given: Mapping[str, Any], known: Keys, place: Place, read: Reader = read_values
 ) -> Any:
-    """What `make` makes of settings by key, with `read` for names of tables."""
     values = {
         known[key].name: value_of(known[key], at, place.within(key), read)
         for key, at in given.items()
@@ -247,7 +249,6 @@ Coordinates: TypeAlias = NetworkFiles | Entries
 def coordinates_of(
     choice: Choice, entries: int | None, place: Place, objective: str = COST
 ) -> Coordinates:
-    """The set of a description and what its coordinates are called."""
     kind = described.kind_named(choice.name)
     known, make, given = kind_keys(kind), constructor_of(kind), choice.given
     if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
@@ -304,8 +305,9 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
             graph = graph._replace(node_places=on_map)
         return LinkColumns(graph, str(path))
     for key in columns:
-        where = place.within(key).words()
-        raise InvalidInput(f"{where}{key} is a column of a graph's file, and this is a list.")
+        raise InvalidInput(
+            f"{place.within(key).words()}{key} is a column of a graph's file, and this is a list."
+        )
     return LinkColumns(_listed(given, place.within("graph")), "the graph")
 
 
@@ -368,26 +370,28 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
-    make = _problems.named(stream.name)
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
+        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
 class TableProblem:
-    """Tables of losses and limits, and of what is known before rounds (context and advice)."""
-
     def __init__(
         self, experiment: described.Experiment, tables: described.Tables, choice: Choice
     ) -> None:
         self.experiment, self.tables, self.place = experiment, tables, experiment.place("stream")
         given = {name: getattr(tables, name) for name in (*TABLES, "context")}
-        paths: dict[str, Path] = {name: path for name, path in given.items() if path is not None}
-        paths |= {f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets}
-        paths |= {f"{_ADVICE}{name}": path for name, path in tables.advice}
-        if tables.losses is None and not paths.keys() & set(TABLES):
-            words = "an experiment needs rounds: give costs, capacities or demands under [stream]"
-            raise InvalidInput(f"{self.place.words()}{words}.")
+        paths: dict[str, Path] = {
+            **{name: path for name, path in given.items() if path is not None},
+            **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
+            **{f"{_ADVICE}{name}": path for name, path in tables.advice},
+        }
+        require(
+            tables.losses or paths.keys() & set(TABLES),
+            InvalidInput,
+            f"{self.place.words()}an experiment needs rounds: give costs, capacities or demands "
+            "under [stream].",
+        )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):
@@ -415,9 +419,8 @@ class TableProblem:
             info = self._info(times, len(losses), rounds)
             if aligned.seen is not None:
                 info["seen"] = aligned.seen[:rounds]
-            demands = None
-            if at.network is not None and "demands" in self.read:
-                demands = self._in_order("demands")[:rounds]
+            moves = at.network is not None and "demands" in self.read
+            demands = self._in_order("demands")[:rounds] if moves else None
             stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
             for i, (budget, _) in enumerate(experiment.budgets):
                 with located(experiment.place("budgets", i)):
@@ -461,8 +464,7 @@ class TableProblem:
             """The array in a table. Columns that are called as coordinates are get their order."""
             table = read_numbers(path, place)
             times.extend(() if table.times is None else (table.times,))
-            is_ours = self.at.names_any(table.columns)
-            return self.at.points(table, path) if is_ours else table.values
+            return self.at.points(table, path) if self.at.names_any(table.columns) else table.values
 
         if self.tables.losses is not None:
             losses = build_choice(self.tables.losses, self.place.within("losses"), array)
@@ -473,7 +475,6 @@ class TableProblem:
         return losses, limit, next(iter(times), None)
 
     def _info(self, times: NDArray | None, length: int, rounds: int) -> dict[str, Any]:
-        """Keyword arguments of the stream: what is known before each of the first `rounds`."""
         found, advice = dict[str, Any](), dict[str, Floats]()
         for name in self.info:
             table, path = self.read[name], self.paths[name]
@@ -494,12 +495,16 @@ class TableProblem:
         length, first = len(losses), self.paths.get("costs", "[stream.losses]")
         if len(limits) != length:
             others = [at for name, at in self.paths.items() if name in TABLES and name != "costs"]
-            other = [*others, "[stream.constraints]"][0]
-            raise InvalidInput(f"{other} has {len(limits)} rounds and {first} has {length}.")
+            raise InvalidInput(
+                f"{[*others, '[stream.constraints]'][0]} has {len(limits)} rounds and {first} has "
+                f"{length}."
+            )
         rounds = length if self.experiment.rounds is None else self.experiment.rounds
         if rounds > length:
-            where = self.experiment.place("rounds").words()
-            raise InvalidInput(f"{where}{rounds} rounds are asked for, and {first} has {length}.")
+            raise InvalidInput(
+                f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
+                f"{first} has {length}."
+            )
         return rounds
 
 
@@ -563,7 +568,7 @@ class RoundReader:
         if isinstance(at, Entries):
             at.names = self.names
         self._unlimited = Unlimited(at.K.shape)
-        self._layouts: dict[tuple[str, Columns], Int64s] = {}
+        self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -584,14 +589,15 @@ class RoundReader:
             numbers = _floats(values)
             if np.isfinite(numbers).all():
                 return numbers.reshape(self.K.shape)
-        expected = f"a number for each of {len(self.names)} entries, by name or as a list"
-        raise InvalidInput(f"{what} is {expected}, not {shown(given)}.")
+        raise InvalidInput(
+            f"{what} is a number for each of {len(self.names)} entries, by name or as a list, not "
+            f"{shown(given)}."
+        )
 
     def unavailable(self, given: Any) -> list[str | int]:
         """Entries by the set's own names, or by their places."""
         items = [given] if isinstance(given, str) else given
-        if not isinstance(items, list):
-            raise InvalidInput(f"What is unavailable is a list of names, not {shown(given)}.")
+        as_kind(items, list, "What is unavailable is a list of names", InvalidInput)
         own = self.K.places
         return [
             self.place.get(at, at) if isinstance(at, str) and at not in own else at for at in items
@@ -612,8 +618,9 @@ class RoundReader:
         if network is None and "demands" in keys:
             raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
         rows: Any = row.get("weights")
-        several = isinstance(rows, list | tuple) and bool(rows)
-        several = several and isinstance(rows[0], list | tuple | Mapping)
+        several = isinstance(rows, list | tuple) and isinstance(
+            next(iter(rows), None), list | tuple | Mapping
+        )
         numbers = {
             name: self._numbers(name, row[name], f"{source}, {name}")
             for name in keys
@@ -633,13 +640,11 @@ class RoundReader:
         """What a unit of each entry of a point spends in a round, by the names of budgets: of
         `spend`, numbers by name or a list for each of them.
         """
-        given: Any = row.get("spend") or {}
-        if not isinstance(given, Mapping):
-            such = '{"usd": [1.0, 2.0]}'
-            raise InvalidInput(f"{source}: expected spend such as {such}, not {shown(given)}.")
-        demands = None
-        if given and "demands" in row:
-            demands = self._numbers("demands", row["demands"], f"{source}, demands")
+        such = '{"usd": [1.0, 2.0]}'
+        given = row.get("spend") or {}
+        given = as_kind(given, Mapping, f"{source}: expected spend such as {such}", InvalidInput)
+        moves, what = bool(given) and "demands" in row, f"{source}, demands"
+        demands = self._numbers("demands", row["demands"], what) if moves else None
         rows = {
             name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
             for name, one in given.items()
@@ -654,27 +659,23 @@ class RoundReader:
         ]
         limits = _floats(budgets if isinstance(budgets, list | tuple) else [budgets])
         if len(limits) != len(found) or not np.isfinite(limits).all():
-            expected = f"a number for each of {len(found)} rows of weights"
-            raise InvalidInput(f"{source}, budgets: expected {expected}, not {shown(budgets)}.")
+            raise InvalidInput(
+                f"{source}, budgets: expected a number for each of {len(found)} rows of weights, "
+                f"not {shown(budgets)}."
+            )
         return {"weights": np.array([found]), "budgets": limits[None, :]}
 
     def _numbers(self, name: str, given: Any, where: str) -> Floats:
-        """Finite numbers in the order of entries, links or commodities."""
         by_name = isinstance(given, Mapping)
-        values = list(given.values()) if by_name else given
-        values = list(values) if isinstance(values, list | tuple) else [values]
+        several = list(given.values()) if by_name else given
+        values = list(several) if isinstance(several, list | tuple) else [several]
         columns: Columns = tuple(map(str, given)) if by_name else len(values)
         numbers = _floats(values)
         if not np.isfinite(numbers).all():
             i = next(i for i, each in enumerate(values) if not np.isfinite(_floats([each])).all())
             at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
             raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(values[i])}.")
-        layout = self._layouts.get((name, columns))
-        if layout is None:
-            layout = self._find(name, columns, where)
-            if len(self._layouts) >= MOST_LAYOUTS:
-                self._layouts.clear()
-            self._layouts[name, columns] = layout
+        layout = self._layout(name, columns, where)
         if name == "budgets" or (isinstance(self._at, Entries) and not by_name):
             return numbers
         return self._at.in_order(name, numbers[None], layout)
@@ -684,8 +685,9 @@ class RoundReader:
         size = 1 if name == "budgets" else self._at.width(name)
         if isinstance(columns, int) or name == "budgets" or size == len(columns) == 1:
             count = columns if isinstance(columns, int) else len(columns)
-            if count != size:
-                raise InvalidInput(f"{where}: expected {size} numbers, received {count}.")
+            require(
+                count == size, InvalidInput, f"{where}: expected {size} numbers, received {count}."
+            )
             return np.arange(size)
         return self._at.places(name, columns, where)
 

@@ -33,9 +33,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import batch, checkpoint
-from tidewolf.core.arguments import as_callback, as_items, import_extra, shown
+from tidewolf.core.arguments import as_callback, as_items, as_kind, import_extra, shown
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType
+from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
 from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.formatting import Column, interval, number, percent
@@ -164,8 +164,7 @@ def _matches_here(
             warn_of_negative_capacities(each[0].K, each[0].stream.constraints, set())
             source = jobs.InProcess(place, each[0], factories)
             matches += _matches(place, partial(jobs.Job, source, "", None), [each], entrants, grid)
-    if not matches:
-        raise InvalidInput("compare needs at least one stream, and none was given.")
+    require(matches, InvalidInput, "compare needs at least one stream, and none was given.")
     return matches
 
 
@@ -249,8 +248,8 @@ def _matches(
             given = {name: value for name, value in settings.items() if value is not None}
             entrant = Choice.of(choice.name, choice.given | given)
             for seed in seeds if "seed" in known else seeds[:1]:
-                entry = Entry(place, label, seed, at["caution"], at["calls_per_round"])
-                entry = entry._replace(**{name: at[name] for name in KNOBS}, default=default)
+                knobs = {name: at[name] for name in KNOBS} | {"budget": at["calls_per_round"]}
+                entry = Entry(place, label, seed, **knobs, default=default)
                 yield Match(job(seed, entrant), entry, seeds[0], len(problem))
 
 
@@ -269,9 +268,6 @@ def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
-    """The distinct problems, each with the seeds that give it; an error in one is reported before
-    anything is played.
-    """
     found: Problems = []
     for seed in seeds:
         problem = make(seed)
@@ -309,8 +305,7 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
     for name, factory in learners.items():
         if _defaults(factory) is None:
             raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
-    if not learners:
-        raise InvalidInput("compare needs at least one learner, and none was given.")
+    require(learners, InvalidInput, "compare needs at least one learner, and none was given.")
     return dict(learners)
 
 
@@ -329,10 +324,8 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
         problem = source(seed=seed)
     if name is not None and isinstance(problem, tuple) and len(problem) == 2:
         problem = Problem(name, problem[0], problem[1], name)
-    if not isinstance(problem, Problem):
-        raise WrongType(f"A stream is a Problem, or a function of a seed, not {shown(problem)}.")
-    if len(problem) == 0:
-        raise InvalidInput(f"The stream {problem.name} has no rounds.")
+    problem = as_kind(problem, Problem, "A stream is a Problem, or a function of a seed")
+    require(len(problem), InvalidInput, f"The stream {problem.name} has no rounds.")
     return problem
 
 
@@ -349,8 +342,7 @@ def _numbers(given: Any, what: str, check: Callable[[Any, str], Any]) -> tuple[A
     if given is None:
         return None
     items = as_items(given, f"The {what}s", "[1.0]")
-    if not items:
-        raise InvalidInput(f"compare needs at least one {what}, and none was given.")
+    require(items, InvalidInput, f"compare needs at least one {what}, and none was given.")
     return tuple(dict.fromkeys(check(number, f"A {what}") for number in items))
 
 
@@ -397,7 +389,6 @@ def _entry(entry: Entry, row: jobs.Row) -> Entry:
 # --- sweeps ---------------------------------------------------------------------------------------
 
 RESULTS, PAGE = "results.parquet", "sweep.html"
-_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
 
 
 class SweepLine(NamedTuple):
@@ -543,7 +534,7 @@ class Sweep:
                 for name, kind in kinds.items()
             }
 
-        columns = typed(_WHICH)
+        columns = typed({"experiment": str, "learner": str, "rounds": int, "seed": int})
         for name in dict.fromkeys(name for row in flat for name in row["settings"]):
             values = [row["settings"].get(name) for row in flat]
             if any(type(value) not in (int, float, type(None)) for value in values):

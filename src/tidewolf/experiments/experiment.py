@@ -23,8 +23,6 @@ TOML by then, notes where every table and every key at the start of a line stand
 ("learners", 0, "caution"). An error within the value of a key has the place of that key.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -47,8 +45,23 @@ from tidewolf import learners as _learners
 from tidewolf import problems as _problems
 from tidewolf import sets as _sets
 from tidewolf.core import arrays, batch, jit, settings
-from tidewolf.core.arguments import as_items, as_path, as_text, did_you_mean, import_extra, shown
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
+from tidewolf.core.arguments import (
+    as_items,
+    as_kind,
+    as_path,
+    as_text,
+    did_you_mean,
+    import_extra,
+    shown,
+)
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    require,
+)
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
@@ -105,7 +118,7 @@ class Choice:
         object.__setattr__(self, "settings", tuple(as_pair(self.name, pair) for pair in pairs))
 
     @classmethod
-    def of(cls, name: str, given: Mapping[str, Any]) -> Choice:
+    def of(cls, name: str, given: Mapping[str, Any]) -> "Choice":
         """The choice with settings from a mapping.
 
         Parameters
@@ -120,8 +133,7 @@ class Choice:
         Choice
             The same as a frozen value.
         """
-        if not isinstance(given, Mapping):
-            raise WrongType(f"The settings of {shown(name)} must be a mapping, not {shown(given)}.")
+        as_kind(given, Mapping, f"The settings of {shown(name)} must be a mapping")
         return cls(name, tuple(given.items()))
 
     @property
@@ -133,7 +145,7 @@ class Choice:
         """What a file says of it: its name under `key`, then its settings."""
         return {key: self.name, **{name: _table_of(value) for name, value in self.settings}}
 
-    def with_files(self, move: Callable[[str], str]) -> Choice:
+    def with_files(self, move: Callable[[str], str]) -> "Choice":
         """The set or the functions with every name of a file replaced by another path."""
         known = kind_keys(kind_named(self.name))
 
@@ -185,8 +197,10 @@ def learner_named(name: str) -> Any:
         if name in module.__all__:
             return getattr(module, name)
     known = [*_learners.__all__, *_baselines.__all__]
-    near = did_you_mean(name, known)
-    raise InvalidInput(f"There is no learner called {name!r}; there are {', '.join(known)}.{near}")
+    raise InvalidInput(
+        f"There is no learner called {name!r}; there are "
+        f"{', '.join(known)}.{did_you_mean(name, known)}"
+    )
 
 
 @cache
@@ -259,7 +273,6 @@ _SEASON = key("season", PeriodSetting("The period of a `Season` that is added to
 
 
 def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
-    """The settings of what `make` makes that a file can give, by key."""
     return {
         setting.key: setting
         for name, setting in _by_name(make).items()
@@ -280,8 +293,8 @@ def learner_keys(name: str) -> dict[str, settings.Setting]:
 def kind_keys(kind: type) -> Keys:
     known = keys_of(settings.constructor_of(kind))
     if "graph" in known and carries_flow(known):
-        more = (_DIRECTED, _NODES, *(_ONE_FLOW if ({"source", "target"} <= known.keys()) else ()))
-        more += (_TUNNELS,) if kind is Network else ()
+        one_flow = _ONE_FLOW if {"source", "target"} <= known.keys() else ()
+        more = (_DIRECTED, _NODES, *one_flow, *([_TUNNELS] if kind is Network else ()))
         known |= {each.name: each for each in more if each.name not in known}
     return known
 
@@ -397,7 +410,7 @@ class Place(NamedTuple):
     # how text is written in the files that it names
     format: FileFormat = PLAIN
 
-    def within(self, *path: str | int) -> Place:
+    def within(self, *path: str | int) -> "Place":
         return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
@@ -418,7 +431,7 @@ def located(place: Place, known: Mapping[str, settings.Setting] | None = None) -
         raise
 
 
-def load(path: str | os.PathLike[str]) -> Experiment:
+def load(path: str | os.PathLike[str]) -> "Experiment":
     """Read an experiment from a TOML file.
 
     Parameters
@@ -458,15 +471,17 @@ def load(path: str | os.PathLike[str]) -> Experiment:
     return read(text, path)
 
 
-def read(text: str, path: Path) -> Experiment:
+def read(text: str, path: Path) -> "Experiment":
     import_extra("pydantic", "Reading experiment files", "app")
     from tidewolf.experiments.models import read_file
 
     document = parse(text, str(path))
     written_by = document.data.get("format")
     if type(written_by) is int and written_by > FILE_FORMAT:
-        known = f"this tidewolf reads formats up to {FILE_FORMAT}, not {written_by}"
-        raise NewerFormat(f"{document.place('format')}: {known}. Install a newer tidewolf.")
+        raise NewerFormat(
+            f"{document.place('format')}: this tidewolf reads formats up to {FILE_FORMAT}, not "
+            f"{written_by}. Install a newer tidewolf."
+        )
     return read_file(document, path)
 
 
@@ -596,31 +611,33 @@ def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
     return _Is(check=items)
 
 
-def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    def pair(value: Any, what: str) -> tuple[str, Any]:
+def _pair(
+    second: Callable[[Any, str], Any],
+    first: Callable[[Any, str], Any] = as_text,
+    such: str = "a name and a value",
+) -> Callable[[Any, str], Any]:
+    def pair(value: Any, what: str) -> tuple[Any, Any]:
         if not isinstance(value, tuple | list) or len(value) != 2:
-            raise WrongType(f"{what} is a name and a value, not {shown(value)}.")
-        return as_text(value[0], f"The name in {what}"), second(value[1], what)
+            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
+        return first(value[0], f"The first of {what}"), second(value[1], what)
 
     return pair
 
 
-def _spending(value: Any, what: str) -> tuple[Budget, Path]:
-    if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], Budget):
-        raise WrongType(f"{what} is a Budget and the name of its table, not {shown(value)}.")
-    return value[0], as_path(value[1], what)
-
-
 def _choice(value: Any, what: str, *others: type) -> Any:
-    if isinstance(value, (Choice, *others)):
-        return value
     such = "Choice.of('Simplex', {'n': 3})"
-    raise WrongType(f"{what} must be a Choice, such as {such}, not {shown(value)}.")
+    kinds: Any = (Choice, *others)
+    return as_kind(value, kinds, f"{what} must be a Choice, such as {such}")
+
+
+def _budget(value: Any, what: str) -> Budget:
+    return as_kind(value, Budget, f"{what} is a Budget")
 
 
 def _values(value: Any, what: str) -> tuple[Any, ...]:
-    items = as_items(value, what, "[100, 200]")
-    return tuple(as_pair("a sweep", (what, item))[1] for item in items)
+    return tuple(
+        as_pair("a sweep", (what, item))[1] for item in as_items(value, what, "[100, 200]")
+    )
 
 
 @final
@@ -774,7 +791,12 @@ class Experiment:
     smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
     budgets: Annotated[
         tuple[tuple[Budget, Path], ...],
-        _each(_spending, '[(tw.Budget("usd", total=90), "usd.csv")]'),
+        _each(
+            _pair(
+                as_path, lambda value, what: as_kind(value, Budget, what), "a Budget and its table"
+            ),
+            '[(tw.Budget("usd", total=90), "usd.csv")]',
+        ),
     ] = ()
     incumbent: Annotated[Path | None, _Is()] = None
     as_run: tuple[str, ...] = ()
@@ -783,29 +805,42 @@ class Experiment:
 
     def __post_init__(self) -> None:
         settings.validate(self)
-        if not self.learners or not self.seeds:
-            raise InvalidInput("An experiment needs at least one learner and one seed.")
+        require(
+            self.learners and self.seeds,
+            InvalidInput,
+            "An experiment needs at least one learner and one seed.",
+        )
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                words = f"{stream.name} has budgets of its own, or none: drop [[budgets]]."
-                raise InvalidInput(words, setting="budgets")
+            require(
+                not self.budgets,
+                InvalidInput,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
                 and "K" not in inspect.signature(_problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if stream.costs is None and stream.losses is None:
-                such = 'problem = "routing", or costs = "costs.csv" with a [set]'
-                raise InvalidInput(f"an experiment needs a [stream]: {such}.", setting="stream")
-            if K is None:
-                raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
-            if stream.demands is not None:
-                raise InvalidInput("demands need a network in [set].", setting="demands")
+            require(
+                stream.costs or stream.losses,
+                InvalidInput,
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" with '
+                "a [set].",
+                setting="stream",
+            )
+            require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
+            require(
+                stream.demands is None,
+                InvalidInput,
+                "demands need a network in [set].",
+                setting="demands",
+            )
 
     @classmethod
-    def builtin(cls, name: str, **given: Any) -> Experiment:
+    def builtin(cls, name: str, **given: Any) -> "Experiment":
         """A built-in problem under its own name.
 
         Parameters
@@ -822,8 +857,9 @@ class Experiment:
         """
         known = problem_keys(name)
         for key in given.keys() - known.keys():
-            near = did_you_mean(key, known)
-            raise InvalidInput(f"The problem {name} has no setting called {key!r}.{near}")
+            raise InvalidInput(
+                f"The problem {name} has no setting called {key!r}.{did_you_mean(key, known)}"
+            )
         return cls(name, Choice.of(name, given), learners=tuple(map(Choice, BUILTIN_LEARNERS)))
 
     def problem(self, seed: int) -> Problem:
@@ -893,7 +929,7 @@ class Experiment:
         """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
-    def taken(self, problem: Problem, *, all_play: bool = False) -> Experiment:
+    def taken(self, problem: Problem, *, all_play: bool = False) -> "Experiment":
         """A copy with the learners that play this problem. If no learners were named, default
         learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
         gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
@@ -920,7 +956,7 @@ class Experiment:
         names = tuple(choice.name for choice in self.learners if not choice.settings)
         return len(names) == len(self.learners) and names in (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
-    def only(self, names: Iterable[str]) -> Experiment:
+    def only(self, names: Iterable[str]) -> "Experiment":
         """A copy with the learners of these names alone: with their settings here, else with
         those that they have by default.
         """
@@ -942,7 +978,7 @@ class Experiment:
                 return self.place("learners", i)
         return self.place()
 
-    def resolved(self, rounds: int | None = None) -> Experiment:
+    def resolved(self, rounds: int | None = None) -> "Experiment":
         """The same with every default filled in.
 
         Parameters
@@ -970,10 +1006,15 @@ class Experiment:
             with_defaults(Choice.of(one.name, of_rounds | one.given), learner_keys(one.name))
             for one in self.entrants()
         )
-        budgets = tuple((budget, path.absolute()) for budget, path in self.budgets)
-        made: Any = {"rounds": rounds, "stream": stream, "hard_set": K, "learners": learners}
-        made["budgets"] = budgets
-        return replace(self, **made, cautions=())
+        return replace(
+            self,
+            rounds=rounds,
+            stream=stream,
+            hard_set=K,
+            learners=learners,
+            budgets=tuple((budget, path.absolute()) for budget, path in self.budgets),
+            cautions=(),
+        )
 
     def toml(self) -> str:
         """The experiment as a file that `load` reads."""
@@ -1042,10 +1083,9 @@ def _with_experts(choice: Choice, problem: Problem, fits: bool) -> Choice:
     if period is None and stamps is not None and stamps.dtype.kind == "M" and len(stamps) > 1:
         days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
         period = "1d" if days >= _DAYS and len(stamps) / days >= _PER_DAY else None
-    leader = ["leader"] if fits else []
-    if period is None:
-        return Choice.of(choice.name, {"experts": ["last", *leader]})
-    return Choice.of(choice.name, {"season": period, "experts": ["last", period, *leader]})
+    season = {} if period is None else {"season": period}
+    experts = ["last", *season.values(), *(["leader"] if fits else [])]
+    return Choice.of(choice.name, {**season, "experts": experts})
 
 
 def _refusal(name: str, problem: Problem) -> str | None:
@@ -1062,7 +1102,6 @@ def _refusal(name: str, problem: Problem) -> str | None:
 
 
 def given_fields(part: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default, by name."""
     return {
         one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
     }

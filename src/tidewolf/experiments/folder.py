@@ -61,15 +61,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, final
+from typing import Any, NamedTuple, Self, final
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from tidewolf import __version__
 from tidewolf.core import arrays, batch, checkpoint, errors
-from tidewolf.core.arguments import as_flag, as_path, csv_cell, import_extra, shown
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, WrongType
+from tidewolf.core.arguments import as_flag, as_kind, as_path, csv_cell, import_extra
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -87,7 +87,6 @@ from tidewolf.sets import FlowPolytope, MultiFlow
 DECISIONS_FORMAT = LOG_FORMAT = 1
 # The names of the tables of the first run.
 DECISIONS, PATHS, LIMITS = "decisions", "paths", "limits"
-LOG_ENDING = ".decisions"
 # The largest table that is by default also written as CSV. Unit: cells.
 CSV_CELLS = 1_000_000
 # So many times at most a commodity's flow is split into paths; of longer runs each k-th round.
@@ -108,9 +107,6 @@ _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
     "saved",
 )  # fmt: skip
-
-# Called a few times per second with a job, and how far it is.
-RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
 
 
 class Finished(NamedTuple):
@@ -190,8 +186,7 @@ class RunFolder:
         InvalidInput
             If the path is a file, holds a run, or another process is at work in it.
         """
-        if not isinstance(experiment, Experiment):
-            raise WrongType(f"A run folder is that of an Experiment, not of {shown(experiment)}.")
+        as_kind(experiment, Experiment, "A run folder is that of an Experiment")
         path = as_path(path, "The path of a run folder")
         require_no_run(path, as_flag(force, "force"))
         (path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -255,7 +250,7 @@ class RunFolder:
     def play(
         self,
         *,
-        progress: RunFollow | None = None,
+        progress: Callable[[Job, RunProgress], None] | None = None,
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
@@ -303,9 +298,9 @@ class RunFolder:
         learner = job.source.learner(job.entrant, problem, job.seed)
         recording, log = jobs.begin(learner, problem, file, job.origin), None
         if self.experiment.decisions != "none":
-            beside = file.with_name(f"{job.label}{LOG_ENDING}")
-            log = DecisionLog(beside, recording.stream.shape, recording.t)
-            log = recording.decisions = log if log.holds else None
+            beside = file.with_name(f"{job.label}.decisions")
+            found = DecisionLog(beside, recording.stream.shape, recording.t)
+            log = recording.decisions = found if found.holds else None
         try:
             done = jobs.advance(
                 recording,
@@ -319,9 +314,12 @@ class RunFolder:
         finally:
             if log is not None:
                 log.close()
-        if not done:
-            ended = f"{recording.t:,} of {len(recording.stream):,} rounds of {job.entrant.name}"
-            raise Interrupted(f"Interrupted after {ended}; `tidewolf resume {self.path}` resumes.")
+        require(
+            done,
+            Interrupted,
+            f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
+            f"{job.entrant.name}; `tidewolf resume {self.path}` resumes.",
+        )
         run, points = finished(recording, ready.best), log and log.points(recording.t)
         if points is None:
             return run
@@ -482,8 +480,9 @@ def _each(found: Sequence[Finished]) -> Iterator[tuple[Problem, Job, Run]]:
 
 def require_no_run(path: Path, force: bool) -> None:
     """Refuse a path that is a file, or, without `force`, a folder that holds a run."""
-    if path.exists() and not path.is_dir():
-        raise InvalidInput(f"{path} is a file; a folder is needed.")
+    require(
+        not path.exists() or path.is_dir(), InvalidInput, f"{path} is a file; a folder is needed."
+    )
     names = [] if force else [file.name for file in _files_of(path)]
     if names:
         what = f"a run that is not complete (`tidewolf resume {path}` completes it)"
@@ -502,8 +501,10 @@ def free(path: Path) -> Path:
 
 def _files_of(path: Path) -> list[Path]:
     tables = ("decisions", "decisions-[0-9]*-seed-*", "paths", "limits")
-    patterns = [SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"]
-    patterns += ["tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))]
+    patterns = (
+        *(SUMMARY_FILE, EXPERIMENT_FILE, ROUNDS_FILE, "report*.html", "report*.json"),
+        *("tunnels.csv", *(f"{name}.{end}" for name in tables for end in ("csv", "parquet"))),
+    )
     return [file for pattern in patterns for file in sorted(path.glob(pattern))]
 
 
@@ -552,9 +553,9 @@ class TableWriter(NamedTuple):
                 (name, pyarrow.float64() if isinstance(column, np.ndarray) else pyarrow.string())
                 for name, column in columns.items()
             ]
-            metadata = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), "about": about}
-            schema = pyarrow.schema([(key, first), *kinds])
-            schema = schema.with_metadata({"tidewolf": json.dumps({**metadata, **self.about})})
+            head = {"format": DECISIONS_FORMAT, "versions": checkpoint.writer(), "about": about}
+            metadata = {"tidewolf": json.dumps({**head, **self.about})}
+            schema = pyarrow.schema([(key, first), *kinds], metadata)
             path = self.folder / f"{name}.parquet"
             with checkpoint.writing(path) as file, parquet.ParquetWriter(file, schema) as writer:
                 for part in parts(values):
@@ -706,8 +707,6 @@ def large(routes: list[PathShare], smallest: float) -> list[PathShare]:
 
 @final
 class DecisionLog:
-    """The points of a run, round by round."""
-
     def __init__(self, path: Path, shape: Shape, rounds: int) -> None:
         """Continue after so many rounds; `holds` is whether the file has them."""
         self.path, self.shape, self._entries = path, tuple(shape), math.prod(shape)
@@ -774,7 +773,6 @@ def preview(
     folder: Path,
     incumbent: Incumbent | None = None,
 ) -> dict[str, Any]:
-    """What the resolved experiment would be, given its first problem, as plain data."""
     stamps, K, net = problem.stream.stamps, problem.K, problem.network
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]
     learners = [_timed(resolved, entrant, problem) for entrant in resolved.entrants()]
@@ -817,9 +815,12 @@ def _files(experiment: Experiment, problem: Problem) -> list[str]:
     """
     form, cells = experiment.decisions, len(problem) * math.prod(problem.K.shape)
     first, *others = [each.label for some in jobs.plan_run(experiment) for each in some]
-    tables = {DECISIONS: endings(form, cells), LIMITS: endings(form, 0)}
-    tables |= {f"{DECISIONS}-{label}": endings(form or "parquet", cells) for label in others}
-    tables |= {PATHS: endings(form, 0)} if commodities(problem) else {}
+    tables = {
+        DECISIONS: endings(form, cells),
+        LIMITS: endings(form, 0),
+        **{f"{DECISIONS}-{label}": endings(form or "parquet", cells) for label in others},
+        **({PATHS: endings(form, 0)} if commodities(problem) else {}),
+    }
     if form != "none" and problem.network is not None and problem.network.tunnels is not None:
         tables["tunnels"] = ("csv",)
     return [

@@ -103,7 +103,6 @@ def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumben
 
 
 def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
-    """The run of these decisions on the stream, without what learners observe, and when."""
     stream = problem.stream
     stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
     object.__setattr__(stream, "stamps", problem.stream.stamps)
@@ -136,8 +135,10 @@ def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> I
     at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
     for t in np.flatnonzero((at < 0) | (keys[order][at] != wanted))[:1].tolist():
         at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
-        every = f"a row for every one of {rounds:,} rounds"
-        raise errors.InvalidInput(f"{path}: expected {every}, none for round {t + 1}{at_time}.")
+        raise errors.InvalidInput(
+            f"{path}: expected a row for every one of {rounds:,} rounds, none for round "
+            f"{t + 1}{at_time}."
+        )
     return np.asarray(order[at], dtype=np.int64)
 
 
@@ -154,10 +155,13 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         infeasibility = float(K.infeasibility(x))
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
-        if not infeasibility <= most:
-            outside = f"it is {infeasibility:.3g} outside the set, at most {most:.3g} is rounding"
-            shares = "On flows, entries are shares of each commodity's demand, not volumes."
-            raise errors.InvalidInput(f"{where}: the row is no decision: {outside}. {shares}")
+        errors.require(
+            infeasibility <= most,
+            errors.InvalidInput,
+            f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at most "
+            f"{most:.3g} is rounding. On flows, entries are shares of each commodity's demand, "
+            "not volumes.",
+        )
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)

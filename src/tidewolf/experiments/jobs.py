@@ -48,10 +48,7 @@ import hashlib
 import json
 import math
 import os
-import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -66,10 +63,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, jit, sparse
-from tidewolf.core.arguments import import_extra, shown
+from tidewolf.core import checkpoint, errors, feedback, sparse
+from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -78,7 +75,7 @@ from tidewolf.experiments import experiment as described
 from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_keys
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods import base, compiled_rounds
+from tidewolf.methods import base
 from tidewolf.problems import Problem
 from tidewolf.problems.base import origin
 
@@ -126,9 +123,7 @@ class InProcess:
         more = {"horizon": len(problem), "seed": seed}
         given = {key: more[key] for key in more if key in signature(factory).parameters}
         learner = factory(problem.K, **entrant.given, **given)
-        if not isinstance(learner, base.Learner):
-            raise errors.WrongType(f"{entrant.name} must make a Learner, not {shown(learner)}.")
-        return learner
+        return as_kind(learner, base.Learner, f"{entrant.name} must make a Learner")
 
 
 def _contents(part: Any) -> Any:
@@ -168,10 +163,15 @@ class Job(NamedTuple):
         return f"{self.number:02d}-{self.entrant.name}-seed-{self.seed}"
 
     def plain(self) -> Row:
-        plain: Row = {"experiment": self.source.name, "source": self.identity}
-        plain |= {"learner": self.entrant.name, "settings": self.entrant.given}
-        row: Row = json.loads(json.dumps({**plain, "seed": self.seed, "rounds": self.rounds}))
-        return row
+        plain = {
+            "experiment": self.source.name,
+            "source": self.identity,
+            "learner": self.entrant.name,
+            "settings": self.entrant.given,
+            "seed": self.seed,
+            "rounds": self.rounds,
+        }
+        return {**json.loads(json.dumps(plain))}
 
     def problem(self) -> Problem:
         source = self.source
@@ -198,7 +198,6 @@ def plan_sweep(
     seeds: Sequence[int] = (),
     knobs: Mapping[str, Sequence[Any]] | None = None,
 ) -> tuple[Job, ...]:
-    """The jobs of a sweep; horizons, seeds and knobs that are not given here are the file's."""
     swept: dict[str, Sequence[Any]] = {**dict(experiment.swept), **(knobs or {})}
     if "caution" in swept:
         experiment = replace(experiment, cautions=())
@@ -311,7 +310,6 @@ class Player:
         self._keys: set[Any] = set()
 
     def prepared(self, job: Job, problem: Problem | None = None) -> Prepared:
-        """The job's problem, which is made unless it is given, and its comparator."""
         key = (job.source, job.rounds, job.seed)
         if self._ready is None or key not in self._keys:
             problem = job.problem() if problem is None else problem
@@ -441,8 +439,9 @@ def play_jobs(
         first = {"format": ROWS_FORMAT, "cells": plain, "versions": here}
         _begin(journal, recordings, [folder / each for each in results], first, force)
         header, rows, whole = _read(journal)
-        if header["cells"] != plain:
-            raise OtherSettings(f"{folder} holds another {what}. {_OTHERWISE}")
+        require(
+            header["cells"] == plain, OtherSettings, f"{folder} holds another {what}. {_OTHERWISE}"
+        )
         os.truncate(journal, whole)
         left = {
             number: (job, recordings / f"{number}")
@@ -452,8 +451,10 @@ def play_jobs(
         if left and header["versions"] != here:
             before = header["versions"].items()
             other = ", ".join(f"{name} {at}" for name, at in before if here.get(name) != at)
-            sentence = f"The {what} in {folder} was begun with {other}."
-            raise OtherSettings(f"{sentence} Install that version to resume. {_OTHERWISE}")
+            raise OtherSettings(
+                f"The {what} in {folder} was begun with {other}. Install that version to resume. "
+                f"{_OTHERWISE}"
+            )
         done, bad = len(jobs) - len(left), 0
         progress(done, bad, len(jobs))
         recordings.mkdir(exist_ok=True)
@@ -466,8 +467,9 @@ def play_jobs(
                     done, bad = done + 1, bad + bool(row["failure"])
                     progress(done, bad, len(jobs))
         except KeyboardInterrupt:
-            ended = f"{done} of {len(jobs)} runs are done"
-            raise errors.Interrupted(f"Interrupted: {ended}; the same command resumes.") from None
+            raise errors.Interrupted(
+                f"Interrupted: {done} of {len(jobs)} runs are done; the same command resumes."
+            ) from None
         finally:
             with suppress(OSError):  # it holds recordings to resume from
                 recordings.rmdir()
@@ -481,8 +483,10 @@ def _begin(
     unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
     results = [file for file in results if file.exists()]
     if force:
-        numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
-        unwanted += [*results, *numbers]
+        unwanted += [
+            *results,
+            *(file for file in recordings.glob("[0-9]*") if file.name.isdecimal()),
+        ]
     elif results and not journal.exists():
         names = ", ".join(file.name for file in results)
         raise InvalidInput(f"{journal.parent} holds {names} already. {_OTHERWISE}")
@@ -510,7 +514,6 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
-    """The first line, the rows, and how many bytes are whole lines."""
     data = path.read_bytes()
     whole = data.rfind(b"\n") + 1
     rows: dict[int, Row] = {}
@@ -564,8 +567,7 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
 # Called a few times per second with the number of a job, and how far it is.
 Follow: TypeAlias = Callable[[int, RunProgress], None]
 
-# The pool starts all of them at once.
-MOST_JOBS = 1024
+# How long a cluster may take to answer. Unit: seconds.
 _CONNECT_SECONDS = 10
 
 
@@ -579,8 +581,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
@@ -596,7 +597,8 @@ def serial(follow: Follow | None = None) -> Engine:
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
-    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    # The pool starts all of them at once.
+    jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
 
@@ -633,10 +635,8 @@ def _pooled(joblib: Any, jobs: int, given: Mapping[int, Task], sent: list[int]) 
             yield joblib.delayed(_in_other_process)(number, task)
 
     how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
-        with _without_sigint():
-            answers = pool(tasks())
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), _without_sigint():
+        answers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)(tasks())
     try:
         # `yield from` would close it before the warning is silenced
         for done in answers:  # noqa: UP028
@@ -675,8 +675,10 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        sentence = f"No Dask scheduler answers at {address} ({error})"
-        raise errors.ClusterLost(f"{sentence}; an address reads tcp://10.0.0.1:8786.") from None
+        raise errors.ClusterLost(
+            f"No Dask scheduler answers at {address} ({error}); an address reads "
+            "tcp://10.0.0.1:8786."
+        ) from None
     with client:
         together, here = uuid4().hex, versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
@@ -707,51 +709,3 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
         return failed(job, f"The worker has {', '.join(other)}, so its numbers would not compare.")
     sparse.one_thread()
     return _player().row(job)
-
-
-# --- compiling on a second processor --------------------------------------------------------------
-#
-# A process compiles on one processor. So when a run begins to compile, a second process plays the
-# first rounds of the same learners, the last learner first. Machine code is kept on disk, and each
-# process waits for what the other one is compiling: each compiles about half.
-
-CHILD = f"from {__name__} import play_first; play_first()"
-
-
-@contextmanager
-def compiling_beside(experiment: Experiment) -> Iterator[None]:
-    """While the context lasts, a second process compiles too, if this one has to."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> None:
-        words, nothing = [sys.executable, "-c", CHILD], subprocess.DEVNULL
-        with suppress(OSError):  # then one process compiles it all
-            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing)
-            started.append(child)
-            assert child.stdin is not None
-            with child.stdin as end:
-                end.write(pickle.dumps(experiment))
-
-    if processors() > 1:
-        jit.ON_COMPILING.append(start)
-    try:
-        yield
-    finally:
-        jit.ON_COMPILING.clear()
-        for child in started:
-            child.kill()
-            child.wait()
-
-
-def play_first() -> None:
-    """Play the first rounds of every learner of the experiment on stdin, and throw them away."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends this process
-    compiled_rounds.WORTH = 0  # there is time to compile what only longer runs would
-    experiment: Experiment = pickle.load(sys.stdin.buffer)
-    seed = experiment.seeds[0]
-    problem = experiment.problem(seed)
-    experiment = experiment.taken(problem, all_play=True)
-    for entrant in reversed(experiment.entrants()):
-        with suppress(TidewolfError):
-            learner = experiment.learner(entrant, problem, seed)
-            next(Recording(learner, problem.stream).advance(), None)

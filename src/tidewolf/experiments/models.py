@@ -17,8 +17,6 @@ the name of a key of the links there. A few bytes may describe more than fits in
 building anything, and what is beyond the limits here is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -151,7 +149,7 @@ class Source(NamedTuple):
     # the keys that lead from the field of the model to the table
     path: tuple[str | int, ...] = ()
 
-    def within(self, *keys: str | int) -> Source:
+    def within(self, *keys: str | int) -> "Source":
         return self._replace(path=(*self.path, *keys))
 
     def refused(self, sentence: str, *keys: str | int) -> ValidationError:
@@ -207,8 +205,10 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
 
 def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -> Choice:
     if not isinstance(table, dict):
-        such = f'it should be a table with a kind such as "{next(iter(kinds))}"'
-        raise at.refused(f"{such}, not {arguments.shown(table)}.")
+        raise at.refused(
+            f'it should be a table with a kind such as "{next(iter(kinds))}", not '
+            f"{arguments.shown(table)}."
+        )
     if sum(isinstance(key, str) for key in at.path) >= DEEPEST:
         raise at.refused(f"Sets are nested deeper than {DEEPEST} levels: describe a simpler one.")
     kind = table.get("kind", "")
@@ -294,9 +294,11 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
     if not isinstance(given, list) or not 0 < len(given) <= MOST_LINKS:
         such = f'a graph should be a list of at most {MOST_LINKS:,} links such as ["SEA", "DEN"].'
         raise refused(such, "graph")
-    fields: dict[str, Any] = {"tail": (Node, ...), "head": (Node, ...)}
-    fields |= dict.fromkeys(numbers, (float | None, None))
-    fields |= dict.fromkeys(texts, (str | None, None))
+    fields: dict[str, Any] = {
+        **dict.fromkeys(("tail", "head"), (Node, ...)),
+        **dict.fromkeys(numbers, (float | None, None)),
+        **dict.fromkeys(texts, (str | None, None)),
+    }
     model = pydantic.create_model("Link", __base__=Strict, **fields)
     most, found = len(fields) if texts else 2, []
     for i, row in enumerate(given):
@@ -494,7 +496,6 @@ def _learner(entry: Any, info: Info) -> Choice:
 
 
 def _budget(table: Any, info: Info) -> Any:
-    """A budget; in a file with the table of what is spent, which requests give by rounds."""
     given = _as_table(table, "a name and a total")
     known = dict(settings_of(Budget))
     if info.context.folder is not None:

@@ -339,8 +339,7 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
     """
     demands, optima = _rounds(folder)
     tunnels, data = _tunnels(folder / "tunnels.txt"), data_folder(path)
-    used = np.argwhere(demands.max(axis=0) > 0.0).tolist()
-    pairs = [(int(i), int(j)) for i, j in used if i != j]
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(demands.max(axis=0) > 0.0).tolist() if i != j]
     choice: dict[str, Any] = {"paths": "k-shortest", "k": _K}
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {}
     if tunnels is not None:
@@ -369,11 +368,13 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
 
 def _rounds(folder: Path) -> tuple[Floats, Floats | None]:
     """Demands, (rounds, nodes, nodes), and the optimum of each round; None if a file has none."""
-    files = ((folder / name).glob("*.hist") for name in ("train", "test"))
     parts = [
         path
-        for found in files
-        for path in sorted(found, key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)))
+        for name in ("train", "test")
+        for path in sorted(
+            (folder / name).glob("*.hist"),
+            key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)),
+        )
     ]
     if not parts:
         words = f"there is no train/1.hist or test/1.hist in {folder}"
@@ -425,8 +426,10 @@ def _links_in(folder: Path) -> list[tuple[int, int, float]]:
     if not (found := [*graphs, *lists, *matrices]):
         pickles = [path.name for kind in ("*.pkl", "*.pickle") for path in folder.glob(kind)]
         more = f"; {pickles[0]} is a pickle, which may run code, and is not read" if pickles else ""
-        names = "NAME.json, NAME_int.pickle.nnet or NAME_int.txt"
-        raise InvalidInput(f"{folder}: expected the links in {names}{more}.")
+        raise InvalidInput(
+            f"{folder}: expected the links in NAME.json, NAME_int.pickle.nnet or "
+            f"NAME_int.txt{more}."
+        )
     path = found[0]
     text, rows = _plain(path), list[Any]()
     try:
@@ -442,8 +445,9 @@ def _links_in(folder: Path) -> list[tuple[int, int, float]]:
             rows = [(i, j, matrix[i, j]) for i, j in np.argwhere(matrix > 0.0)]
         return [(int(tail), int(head), float(capacity)) for tail, head, capacity in rows]
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        words = "expected links with a source, a target and a capacity"
-        raise InvalidInput(f"{path}: {words}; {error!r}.") from None
+        raise InvalidInput(
+            f"{path}: expected links with a source, a target and a capacity; {error!r}."
+        ) from None
 
 
 def _tunnels(path: Path) -> dict[tuple[int, int], list[list[int]]] | None:
@@ -458,7 +462,8 @@ def _tunnels(path: Path) -> dict[tuple[int, int], list[list[int]]] | None:
             source, target = map(int, pair.split())
             ways = [[int(node) for node in way.split("-")] for way in paths.split(",")]
         except ValueError:
-            such = "0 1:0-2-1,0-3-1"
-            raise InvalidInput(f"{path}, line {number}: expected a line such as {such}.") from None
+            raise InvalidInput(
+                f"{path}, line {number}: expected a line such as 0 1:0-2-1,0-3-1."
+            ) from None
         found[source, target] = ways
     return found

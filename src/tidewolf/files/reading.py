@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
+from tidewolf.core.errors import InvalidInput, TidewolfError, require, require_some
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -56,10 +56,8 @@ FILL = 'fill it in; a table of rounds may have gaps with [stream] gaps = "last" 
 _GAPS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none"))
 # Characters that no text has.
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
-_LONGEST_TEXT = 1000
 # What a sheet of Excel has.
 _MOST_ROWS = 1 << 20
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What any file may unpack to, in bytes.
 ALWAYS_UNPACKED = 64 << 20
 # How many times its size a larger file may unpack to.
@@ -166,9 +164,7 @@ def say(**keys: str) -> str:
 
 
 def as_format(given: object, what: str = "format") -> FileFormat:
-    if isinstance(given, FileFormat):
-        return given
-    raise WrongType(f"{what} must be a FileFormat, not {arguments.shown(given)}.")
+    return arguments.as_kind(given, FileFormat, f"{what} must be a FileFormat")
 
 
 # Commas between cells, points before decimals, UTF-8, dates in ISO form.
@@ -261,8 +257,10 @@ def in_utc(times: NDArray, places: Sequence[str], zone: str) -> NDArray:
             raise InvalidInput(f"{place}: the time is outside the calendar of {zone}.") from None
         first = readings[0]
         if first.astimezone(clock).replace(tzinfo=None) != naive:
-            cure = "give times with their offset, or the right timezone in [files]"
-            raise InvalidInput(f"{place}: there was no {naive} in {zone}; {cure}.")
+            raise InvalidInput(
+                f"{place}: there was no {naive} in {zone}; give times with their offset, or the "
+                "right timezone in [files]."
+            )
         last = next((each for each in readings if last is None or each > last), first)
         found.append(np.datetime64(last.replace(tzinfo=None), "us"))
     return np.array(found)
@@ -285,9 +283,12 @@ def most_unpacked(size: int) -> int:
 
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
-    if claimed > most:
-        words = f"it unpacks to more than {most >> 20} MB, {RATIO} times its size or more"
-        raise InvalidInput(f"{path} is not read: {words}. Unpack it, or write plain CSV.")
+    require(
+        not claimed > most,
+        InvalidInput,
+        f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size or "
+        "more. Unpack it, or write plain CSV.",
+    )
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
@@ -295,7 +296,10 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
         with _HEADERS, zipfile.ZipFile(path) as archive, np.load(path) as arrays:
             members = archive.infolist()
             require_unpacked(path, sum(member.file_size for member in members))
-            if any(member.compress_type not in _METHODS for member in members):
+            if any(
+                member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+                for member in members
+            ):
                 raise ValueError("it is packed in a way that NumPy does not write")
             return dict(arrays)
     except TidewolfError:
@@ -444,9 +448,11 @@ def read_records(
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
-    if not {*columns} <= {*header}:
-        expected = f"expected the columns {', '.join(columns)}"
-        raise InvalidInput(f"{path}: {expected}, received {', '.join(header)}.")
+    require(
+        {*columns} <= {*header},
+        InvalidInput,
+        f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}.",
+    )
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 
@@ -461,19 +467,23 @@ def file_of(path: Path) -> Path:
 def read_cells(path: Path, format: FileFormat) -> Cells:
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
-    read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
-    if read is None:
-        raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
+    read = require_some(
+        next((read for endings, read in readers.items() if name.endswith(endings)), None),
+        InvalidInput,
+        f"{path}: expected a file that ends in {', '.join(ENDINGS)}.",
+    )
     require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
         cells = read(path, format)
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
-        kind = read.__name__.removeprefix("_read_")
-        raise InvalidInput(f"{path} cannot be read as {kind}: {error!r}.") from error
-    if not cells.header:
-        raise InvalidInput(f"{path} is empty; a table starts with a line of column names.")
+        raise InvalidInput(
+            f"{path} cannot be read as {read.__name__.removeprefix('_read_')}: {error!r}."
+        ) from error
+    require(
+        cells.header, InvalidInput, f"{path} is empty; a table starts with a line of column names."
+    )
     return cells
 
 
@@ -572,8 +582,10 @@ def _read_excel(path: Path, format: FileFormat) -> Cells:
         values = (*rows.get(number, ()), *(None,) * wide)[:wide]
         for j, (cell, formula) in enumerate(zip(values, row, strict=False)):
             if cell is None and formula is not None and number != top:
-                words = f"the formula {formula!r} was saved without a value"
-                raise InvalidInput(f"{path}, row {number}: {words}; save it in a spreadsheet.")
+                raise InvalidInput(
+                    f"{path}, row {number}: the formula {formula!r} was saved without a value; "
+                    "save it in a spreadsheet."
+                )
             if cell is not None and not used[0] <= j <= used[-1]:
                 raise InvalidInput(f"{path}, row {number}: row {top} names no column for {cell!r}.")
         table.append(values[used[0] : used[-1] + 1])
@@ -589,9 +601,11 @@ def _sheet_rows(openpyxl: Any, path: Path, values: bool) -> Iterator[tuple[int, 
     with open(file, "rb") as source:  # a broken book would be left open otherwise
         book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        sheet = sheets.get(named[2]) if named else next(iter(sheets.values()), None)
-        if sheet is None:
-            raise InvalidInput(f"{path}: expected one of the sheets {', '.join(sheets)}.")
+        sheet = require_some(
+            sheets.get(named[2]) if named else next(iter(sheets.values()), None),
+            InvalidInput,
+            f"{path}: expected one of the sheets {', '.join(sheets)}.",
+        )
         sheet.reset_dimensions()  # a sheet may claim more than it has
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)
@@ -610,14 +624,15 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    claimed = sum(group.total_byte_size for group in groups)
-    require_unpacked(path, max(8 * rows * len(schema), claimed))
+    require_unpacked(
+        path, max(8 * rows * len(schema), sum(group.total_byte_size for group in groups))
+    )
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
     header, columns = [str(name) for name in table.column_names], []
     for name, column in zip(header, table.columns, strict=True):
         found = column.to_pandas() if name in texts else column
-        if name in texts and any(len(str(text)) > _LONGEST_TEXT for text in found.cat.categories):
+        if name in texts and any(len(str(text)) > 1000 for text in found.cat.categories):
             raise InvalidInput(f'{path}, column "{name}": it holds texts that are no names.')
         columns.append(found.to_numpy(dtype=object) if name in texts else found.to_numpy())
     utc = bool(header) and getattr(table.column(0).type, "tz", None) is not None

@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, WrongType, require
+from tidewolf.core.errors import EmptyGraph, InvalidInput, require, require_some
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -191,8 +191,10 @@ def _times(cells: reading.Cells, rows: int) -> NDArray:
         before, time = map(reading.clock_text, times[i : i + 2])
         clocks = f"; if clocks went back, give offsets or {reading.say(timezone='Europe/Berlin')}"
         clocks *= dated and not utc and format.timezone is None
-        order = f"the time {time} does not come after {before}"
-        raise InvalidInput(f"{cells.place(i + 1)}: {order}; sort the rows, one per time{clocks}.")
+        raise InvalidInput(
+            f"{cells.place(i + 1)}: the time {time} does not come after {before}; sort the rows, "
+            f"one per time{clocks}."
+        )
     return times
 
 
@@ -302,8 +304,7 @@ def require_seen(rounds: Aligned) -> None:
 
 
 def _named(name: str, table: Table) -> Table:
-    if not isinstance(table, Table):
-        raise WrongType(f"{name} must be a Table, not {arguments.shown(table)}.")
+    arguments.as_kind(table, Table, f"{name} must be a Table")
     file = table.file or name
     own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=own)
@@ -333,16 +334,20 @@ def _spread(table: Table, rounds: NDArray | None, length: int, whole: bool) -> t
         own = np.flatnonzero(np.isin(table.times, rounds))
         at = np.searchsorted(rounds, table.times[own])
     elif rounds is not None and len(own) != length:
-        rows = f"{len(own):,} rows without times and there are {length:,} rounds"
-        raise InvalidInput(f"{table.file} has {rows}; give it a column of times.")
+        raise InvalidInput(
+            f"{table.file} has {len(own):,} rows without times and there are {length:,} rounds; "
+            "give it a column of times."
+        )
     there, values = np.zeros(length, dtype=bool), np.full((length, len(table.columns)), np.nan)
     there[at], values[at] = True, table.values[own]
     if whole and not len(table.values) == there.sum() == length:
         i, found = int(np.argmin(there)), f"{len(table.values):,} rows"
         when = f"round {i + 1}" if rounds is None else reading.clock_text(rounds[i])
         found += "" if there.all() else f", none for {when}"
-        each = f"a row for each of the {length:,} rounds of all tables"
-        raise InvalidInput(f"{table.file}: expected {each}, received {found}; {reading.FILL}.")
+        raise InvalidInput(
+            f"{table.file}: expected a row for each of the {length:,} rounds of all tables, "
+            f"received {found}; {reading.FILL}."
+        )
     places = [f"{table.file}, round {i}" for i in range(1, length + 1)]
     for i, row in zip(at.tolist(), own.tolist(), strict=True):
         places[i] = table.places[row]
@@ -366,11 +371,11 @@ def _filled(table: Table, gaps: str, imputed: bool) -> Floats:
         "unseen": (empty & empty.all(axis=0), "its column has no number"),
     }[gaps]
     for i, j in np.argwhere(unfilled)[:1]:
-        cell = f'{table.places[i]}, column "{table.columns[j]}"'
-        raise InvalidInput(f"{cell}: there is no number; {why}.")
+        raise InvalidInput(
+            f'{table.places[i]}, column "{table.columns[j]}": there is no number; {why}.'
+        )
     last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
-    source = np.where(last < 0, np.argmin(empty, axis=0), last)
-    return np.take_along_axis(values, source, axis=0)
+    return np.take_along_axis(values, np.where(last < 0, np.argmin(empty, axis=0), last), axis=0)
 
 
 # --- graphs ---------------------------------------------------------------------------------------
@@ -540,9 +545,8 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
-    if missing is None:
-        raise InvalidInput(f"{edge.place} has no {name}; give `missing=` a number, or fill it in.")
-    return missing
+    words = f"{edge.place} has no {name}; give `missing=` a number, or fill it in."
+    return require_some(missing, InvalidInput, words)
 
 
 def read_edges(path: Path, format: FileFormat) -> Edges:
@@ -561,9 +565,10 @@ def read_edges(path: Path, format: FileFormat) -> Edges:
         raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
     if path.stat().st_size > LARGEST_TEXT:
-        most = f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size"
-        size = path.stat().st_size >> 20
-        raise InvalidInput(f"{path} has {size} MB; GraphML and GML are read up to {most}.")
+        raise InvalidInput(
+            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
+        )
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

@@ -6,8 +6,6 @@ say without it. Light and dark, a phone and paper are the style sheet's business
 the same page, apart from the date and the seconds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -17,25 +15,23 @@ from functools import partial
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from tidewolf.core import batch, checkpoint, feedback, piecewise
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError
+from tidewolf.core import batch, checkpoint, feedback
+from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
+from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
+from tidewolf.evaluation.run import Run
+from tidewolf.networks.network import Network
+from tidewolf.problems import Problem
 from tidewolf.report import charts
 from tidewolf.report import network as networks
 from tidewolf.report.charts import HUES, Cell, Chart, Clock, PlotLine, Rows, RunStyle, Table, table
 from tidewolf.sets.base import Polyhedral
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.intervals import Interval, Intervals
-    from tidewolf.evaluation.run import Run
-    from tidewolf.networks.network import Network
-    from tidewolf.problems import Problem
 
 DECISION_FILES = tuple(
     f"{name}*.{ending}"
@@ -44,7 +40,6 @@ DECISION_FILES = tuple(
 )
 # Of more runs, only the first have weights, networks and decisions over time.
 MAX_RUNS = 6
-_TABLE_ROWS = 10
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -56,8 +51,9 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     page links to the decision files beside it.
     """
     forms = (sorted(Path(path).parent.glob(form)) for form in DECISION_FILES)
-    beside = [file.name for files in forms for file in files]
-    record = _record(runs, **{"decisions": beside, **about})
+    record = _record(
+        runs, **{"decisions": [file.name for files in forms for file in files], **about}
+    )
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
     checkpoint.write(path, charts.document("run", record).encode())
 
@@ -71,8 +67,9 @@ def rewrite(path: str | os.PathLike[str], date: datetime) -> None:
     try:
         record = json.loads(file.read_bytes())
         if record["format"] != charts.PAGE_FORMAT:
-            expected = f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}"
-            raise OtherSettings(f"{expected}. {again}")
+            raise OtherSettings(
+                f"Expected format {charts.PAGE_FORMAT} of {file}, not {record['format']}. {again}"
+            )
         text = charts.document("run", {**record, "written": charts.written(date)})
     except FileNotFoundError:
         raise InvalidInput(f"{file}, from which the page is made, is missing. {again}") from None
@@ -187,7 +184,6 @@ def results_table(runs: Sequence[Run]) -> Table:
 
 
 def headline(details: Table) -> Table:
-    """The same table without errors and smaller lines."""
     rows = [
         [Cell(cell.text.partition(" \u00b1")[0], style=cell.style) for cell in row]
         for row in details.groups[0].rows
@@ -241,8 +237,7 @@ def plot(run: Run) -> Any:
     """Loss, regret (if it is known), violation and calls of a run as they add up, and the weights
     of its experts if it mixes any.
     """
-    if run.rounds == 0:
-        raise InvalidInput("A run of no rounds has nothing to plot.")
+    require(run.rounds != 0, InvalidInput, "A run of no rounds has nothing to plot.")
     return charts.picture(_run_charts(run))
 
 
@@ -302,7 +297,6 @@ def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
 
 
 def totals_charts(runs: Sequence[Run]) -> list[Chart]:
-    """What adds up over rounds and is known of every run; none without a round."""
     if not runs[0].rounds:
         return []
     clock = charts.clock_of(runs[0].stream, runs[0].rounds)
@@ -316,7 +310,7 @@ def _totals_chart(name: str, lines: Sequence[PlotLine], clock: Clock) -> Chart:
     last = (interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines)
     ends = (end.partition(" \u00b1")[0] for end in last)
     rounds, title = len(lines[0].values), f"Cumulative {name}"
-    at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
+    at = np.unique(np.linspace(0, rounds, min(rounds, 10) + 1).round().astype(int))[1:]
     rows = [
         (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
         for t in at.tolist()
@@ -386,7 +380,6 @@ def experts_table(experts: metrics.Experts) -> Table:
 
 
 def trust_context(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """A chart and a table for each of the first runs with experts."""
     drawn = ((trust_chart(run, style.label), run) for run, style in _styled(runs))
     shown = [(chart, run) for chart, run in drawn if chart is not None][:MAX_RUNS]
     return [
@@ -525,13 +518,14 @@ _QUICK = 2_000_000
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
-    from tidewolf.evaluation.intervals import shared_intervals
-
     for run in runs:
         K, stream = run.learner.K, run.stream
-        linear = isinstance(stream.losses, piecewise.LinearTotal) and isinstance(K, Polyhedral)
-        linear = linear and isinstance(stream.constraints, piecewise.PiecewiseLinear)
-        if not linear or not 0 < run.rounds * math.prod(K.shape) <= _QUICK:
+        if not (
+            isinstance(stream.losses, batch.LinearTotal)
+            and isinstance(stream.constraints, batch.PiecewiseLinear)
+            and isinstance(K, Polyhedral)
+            and 0 < run.rounds * math.prod(K.shape) <= _QUICK
+        ):
             return []
     return shared_intervals(runs, max(1, runs[0].rounds // _SHARES))
 
@@ -543,20 +537,23 @@ def intervals_context(
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
 
-    def where(each: Interval | None, hue: int) -> Cell:
+    def worst(said: str, each: Interval | None, name: str, hue: int) -> tuple[Cell, Cell]:
         if each is None:
-            return Cell("")
+            return Cell(said), Cell("")
+        bound: float | None = getattr(each.bound, name)
+        more = () if bound is None else (f"measured bound: at most {number(bound)}",)
         bar = (each.start / clock.rounds, each.stop / clock.rounds, hue)
-        return Cell(clock.span(each.start, each.stop), bar=bar)
+        return Cell(said, more), Cell(clock.span(each.start, each.stop), bar=bar)
 
     groups = []
     for run, style in zip(found, styles, strict=True):
         rows = []
         for these, regret, violation in run.worst_by_length():
             most = regret and regret.regret
-            said = Cell(interval(most) if most else "no feasible point"), where(regret, style.hue)
-            broken = Cell(number(violation.violation)), where(violation, style.hue)
-            rows.append([Cell(f"{these[0].length:,}"), *said * regrets, *broken])
+            said = interval(most) if most else "no feasible point"
+            both = worst(said, regret, "regret", style.hue) * regrets
+            broken = worst(number(violation.violation), violation, "violation", style.hue)
+            rows.append([Cell(f"{these[0].length:,}"), *both, *broken])
         groups.append(Rows(rows, Cell(style.label, style=style)))
     titles = ("rounds", *("worst regret", "where") * regrets, "worst violation", "where")
     return Table("Worst intervals", titles, groups, kind="worst")

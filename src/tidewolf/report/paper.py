@@ -165,8 +165,9 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
                 best = best_in_hindsight(K, problem.stream)
                 for name, learner in learners(K, T).items():
                     found = run(learner, problem.stream, comparator=best)
-                    own = totals_of(found)
-                    totals[name][:, i, seed] = np.maximum(totals[name][:, i, seed], own)
+                    totals[name][:, i, seed] = np.maximum(
+                        totals[name][:, i, seed], totals_of(found)
+                    )
                     calls[name][i, seed] = max(calls[name][i, seed], found.oracle_calls)
                     shares = np.cumsum(found.calls) / np.arange(1, T + 1)
                     prefix[name] = max(prefix[name], float(shares.max()))
@@ -182,9 +183,7 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
 
 
 def totals_of(found: Run) -> tuple[float, float]:
-    """The regret and the violation of a run."""
-    regret = math.nan if found.regret is None else found.regret[1]
-    return regret, float(found.violations.sum())
+    return (math.nan if found.regret is None else found.regret[1]), float(found.violations.sum())
 
 
 def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
@@ -205,8 +204,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
     for seed in range(seeds):
         learner = BanditPrimalDual(K, horizon=T, seed=seed, **SLOPES, **sizes)
         guarantee = learner.guarantee()
-        found = run(learner, stream, comparator=best)
-        totals.append(totals_of(found))
+        totals.append(totals_of(run(learner, stream, comparator=best)))
     assert guarantee is not None
     half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
     mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
@@ -216,8 +214,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
 
 def _printed(K: ConvexSet, T: int) -> Run:
     """Algorithm 4 with the constants of Theorem 4.1, from the center."""
-    learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
-    return run(learner, _stream(K, T, 0, "moving").stream)
+    return run(PrimalDual.theorem(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
 
 
 def _examples() -> tuple[tuple[str, Run], ...]:
@@ -274,7 +271,6 @@ def page(study: Study, *, date: datetime) -> str:
 
 
 def verdict(study: Study) -> str:
-    """One sentence on whether what was measured is what the theorems state."""
     broken = [
         each.learner
         for each in study.growths
@@ -373,7 +369,6 @@ def remark(measured: Measured, name: str) -> str:
 
 
 def tables(study: Study) -> dict[str, charts.Table]:
-    """The other tables, by their names in the template."""
     horizons = [f"T = {T:,}" for T in study.size.horizons]
     bounded = ("regret", "guarantee", "violation", "guarantee")
     played = ("", "rounds", "mean loss", "regret", "mean violation", "oracle calls")
@@ -416,6 +411,5 @@ def _beside(
     bounds: Sequence[float | None],
     errors: Sequence[str] = ("", ""),
 ) -> list[str]:
-    """Regret and violation, each with its error and beside its bound."""
     every = zip(measured, bounds, errors, strict=True)
     return [text for x, most, error in every for text in (number(x) + error, bound_text(x, most))]

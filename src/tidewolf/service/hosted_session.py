@@ -33,8 +33,6 @@ What a round turned out to be is read here, too:
 Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses and the store.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -46,7 +44,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require, require_some
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -67,10 +65,6 @@ if TYPE_CHECKING:
 
 # Rounds that were observed last and are remembered: at most, at least, and entries of points.
 RECENT, FEWEST, ROOM = 32, 4, 100_000
-# Lines of the audit on the page of a session.
-SHOWN_ENTRIES = 20
-# Observations from one stored state to the next: opening a session observes so many again.
-SNAPSHOT_EVERY = 500
 # How long what is read waits for what is being written. Unit: seconds.
 TO_DISK = 30.0
 # The name of the incumbent's point in the advice of a request.
@@ -90,8 +84,6 @@ def ended(future: Future[None]) -> Future[None]:
 
 
 _NUMBER = np.dtype("<f8")
-# Fields that are not in the line of JSON.
-_BESIDE = ("decision", "proposal", "at", "cost", "violation")
 
 
 class Note(NamedTuple):
@@ -154,10 +146,12 @@ class Note(NamedTuple):
     violation: float | None = None
 
     def row(self, number: int) -> Round:
+        # Fields that are not in the line of JSON.
         text: dict[str, Any] = {
             key: value
             for key, value in self._asdict().items()
-            if key not in _BESIDE and value != self._field_defaults[key]
+            if key not in ("decision", "proposal", "at", "cost", "violation")
+            and value != self._field_defaults[key]
         }
         points = self.decision, self.proposal
         text["arrays"] = (points[0] is not None) + 2 * (points[1] is not None)
@@ -169,18 +163,24 @@ class Note(NamedTuple):
         self, number: int, names: Sequence[str], before: Floats | None, paths: Any
     ) -> dict[str, Any]:
         x, proposal = self.decision, _named(names, self.proposal)
-        answer = {"round": number + 1, "decision": _named(names, x), "paths": paths}
-        answer |= {"previous": _named(names, before), "mode": self.mode, "source": self.source}
-        answer["moved"] = None if x is None or before is None else distance_moved(x, before)
-        answer["reason"] = self.reason
-        return answer | ({} if proposal is None else {"proposal": proposal})
+        return {
+            "round": number + 1,
+            "decision": _named(names, x),
+            "paths": paths,
+            "previous": _named(names, before),
+            "mode": self.mode,
+            "source": self.source,
+            "moved": None if x is None or before is None else distance_moved(x, before),
+            "reason": self.reason,
+            **({} if proposal is None else {"proposal": proposal}),
+        }
 
     def past(self, number: int) -> dict[str, Any]:
         keys = ("at", "cost", "violation", "mode", "source")
         return {"round": number, **{key: getattr(self, key) for key in keys}}
 
     @classmethod
-    def of(cls, row: Round) -> Note | None:
+    def of(cls, row: Round) -> "Note | None":
         text, _, numbers = row.note.partition(b"\n")
         try:
             found = orjson.loads(text)
@@ -232,13 +232,12 @@ def override(settings: Settings, incumbent: Floats | None = None) -> Candidate |
         return Candidate("last", np.array(settings.frozen), reason)
     if settings.mode != "shadow":
         return None
-    point = incumbent
-    if point is None and settings.incumbent is not None:
-        point = np.array(settings.incumbent)
-    reason = "It is in shadow: the incumbent's point is played."
-    if point is None:
+    known = settings.incumbent if incumbent is None else incumbent
+    if known is None:
         reason = "It is in shadow without an incumbent's point: the observation has what is played."
-    return Candidate(INCUMBENT, point, reason)
+        return Candidate(INCUMBENT, None, reason)
+    reason = "It is in shadow: the incumbent's point is played."
+    return Candidate(INCUMBENT, np.array(known), reason)
 
 
 def first_playable(
@@ -289,11 +288,13 @@ class ReadFeedback(NamedTuple):
     functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
+    def of(cls, given: Mapping[str, Any], built: Built) -> "ReadFeedback":
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
-            both = f"{min(numbers)} and {min(values)}"
-            raise InvalidInput(f"The observation has {both}: give numbers, or values or gradients.")
+            raise InvalidInput(
+                f"The observation has {min(numbers)} and {min(values)}: give numbers, or values or "
+                "gradients."
+            )
         if not values:
             if "budget" in given and "budgets" not in given:
                 given = {**given, "budgets": given["budget"]}
@@ -373,18 +374,19 @@ class HostedSession:
     """
 
     def __init__(
-        self, host: Sessions, info: SessionInfo, built: Built, *, looks: bool = False
+        self, host: "Sessions", info: SessionInfo, built: Built, *, looks: bool = False
     ) -> None:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
         self.settings = Settings.of(info.settings)
+        # Observations from one stored state to the next: opening a session observes so many again.
         self.session: Session[Any] = Session.open(
             host.store,
             built.learner,
             name=info.name,
             expire_after=self.settings.expire_after,
             read_only=looks,
-            snapshot_every=SNAPSHOT_EVERY,
+            snapshot_every=500,
         )
         # what requests have taken lately
         self.seconds = math.inf
@@ -402,8 +404,10 @@ class HostedSession:
         self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
-        rows = self.store.last_rounds(self.name, self._kept)
-        rows += self.store.rounds_of(self.name, first, self.next_round + 1)
+        rows = (
+            *self.store.last_rounds(self.name, self._kept),
+            *self.store.rounds_of(self.name, first, self.next_round + 1),
+        )
         for number, row in sorted({row.round - 1: row for row in rows}.items()):
             note = Note.of(row)
             if note is not None and not self._is_over(number):
@@ -468,18 +472,23 @@ class HostedSession:
     def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
-            note = self.note_of(number)
-            if note is None:
-                over = f"Round {number + 1} is over, and its decision is not known"
-                raise OtherContent(f"{over}; round {self.session.round + 1} is current.")
-            return self._answer(number, note)
+            over = require_some(
+                self.note_of(number),
+                OtherContent,
+                f"Round {number + 1} is over, and its decision is not known; round "
+                f"{self.session.round + 1} is current.",
+            )
+            return self._answer(number, over)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
-        if number > self.session.round and waiting > most:
-            what = f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback"
-            raise errors.TooMany(f"{what}; at most {most:,} are allowed. Observe some first.")
+        require(
+            not (number > self.session.round and waiting > most),
+            errors.TooMany,
+            f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback; at most "
+            f"{most:,} are allowed. Observe some first.",
+        )
         note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
@@ -577,9 +586,8 @@ class HostedSession:
         return None
 
     def decision(self, number: int) -> dict[str, Any]:
-        note = self.note_of(number)
-        if note is None:
-            raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
+        words = f"Round {number + 1} was not asked for yet, or expired."
+        note = require_some(self.note_of(number), errors.UnknownSession, words)
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -610,11 +618,12 @@ class HostedSession:
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
-        if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet: ask for its decision first. "
-                f"Round {current + 1} is current."
-            )
+        require(
+            not number > current,
+            InvalidInput,
+            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+            f"{current + 1} is current.",
+        )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -622,8 +631,10 @@ class HostedSession:
             try:
                 session.observe(round=number, played=played, **feedback.arguments)
             except OtherContent:
-                over = f"Round {number + 1} is over: it was observed with other content"
-                raise OtherContent(f"{over}, or it expired.") from None
+                raise OtherContent(
+                    f"Round {number + 1} is over: it was observed with other content, or it "
+                    "expired."
+                ) from None
         else:
             is_new = number not in (*pending, *self.answers)
             if is_new and body.time is not None and self._follows_clock:
@@ -643,9 +654,9 @@ class HostedSession:
         session, note = self.session, self._note_to_observe(number, played is not None)
         how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
-            if note.decision is None:
-                raise InvalidInput(f"Round {number + 1} has no incumbent: say what was played.")
-            played, how = note.decision.reshape(self.K.shape), "answered"
+            words = f"Round {number + 1} has no incumbent: say what was played."
+            decision = require_some(note.decision, InvalidInput, words)
+            played, how = decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         if isinstance(feedback.arguments.get("costs"), dict):  # with what was imputed
@@ -742,7 +753,7 @@ class HostedSession:
 
     def facts(self) -> dict[str, Any]:
         last = next(reversed(self.recent.values()), Note(None))
-        entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
+        # Lines of the audit on the page of a session.
         return {
             **self.description(),
             **self.experts(),
@@ -750,7 +761,7 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [vars(one) for one in entries],
+            "audit": [vars(one) for one in self.store.entries(self.name, most=20, newest=True)],
         }
 
 

@@ -38,7 +38,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSche
 
 from tidewolf import session as sessions
 from tidewolf.core import arrays, conforming, feedback
-from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError
+from tidewolf.core.errors import BrokenFile, InvalidInput, NotAMember, TidewolfError, require
 from tidewolf.core.types import Array, NDArray
 from tidewolf.experiments import building, models
 from tidewolf.experiments import experiment as keys
@@ -238,8 +238,7 @@ class Query(Request):
         except ValueError:
             raise InvalidInput("What stands behind ? is no query in UTF-8.") from None
         found = dict(pairs)
-        if len(found) < len(pairs):
-            raise InvalidInput("The query has a key twice.")
+        require(len(found) >= len(pairs), InvalidInput, "The query has a key twice.")
         if any("\0" in value for value in found.values()):
             raise InvalidInput("The query has the character U+0000, which no text has.")
         return super().read(found)
@@ -419,9 +418,8 @@ class Built:
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
         # its entries, in C order
-        self.fallback: tuple[float, ...] | None = None
-        if fallback is not None:
-            self.fallback = tuple(self.member(fallback, "The fallback").reshape(-1).tolist())
+        point = None if fallback is None else self.member(fallback, "The fallback")
+        self.fallback = None if point is None else tuple(point.reshape(-1).tolist())
 
     def member(self, given: Any, what: str) -> Array:
         x = self.reader.point(given, what)
@@ -430,8 +428,9 @@ class Built:
 
     def require_member(self, x: Array, what: str) -> None:
         if not conforming.is_member(self.K, x):
-            off = f"{self.K.infeasibility(x):g}"
-            raise NotAMember(f"{what} should be a point of the set, and is off by {off}.")
+            raise NotAMember(
+                f"{what} should be a point of the set, and is off by {self.K.infeasibility(x):g}."
+            )
 
 
 class Objective(models.Strict):
@@ -507,7 +506,6 @@ class Description(models.Described, Request):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The description in a text, such as `canonical` of another."""
         try:
             return cls.read(json.loads(text))
         except (json.JSONDecodeError, TypeError, RecursionError) as error:
@@ -538,9 +536,12 @@ class Description(models.Described, Request):
             reader = building.RoundReader.of_set(self.set, place, names, self.stream.objective)
             defaults: dict[str, Any] = {"seed": _one(self.seeds or 0)}
             if self.budgets is not None:
-                if "budgets" not in keys.learner_keys(self.learner.name):
-                    words = f"{self.learner.name} keeps no budgets: Ensemble and LyapunovDescent do"
-                    raise InvalidInput(f"budgets: {words}.")
+                require(
+                    "budgets" in keys.learner_keys(self.learner.name),
+                    InvalidInput,
+                    f"budgets: {self.learner.name} keeps no budgets: Ensemble and LyapunovDescent "
+                    "do.",
+                )
                 defaults["budgets"] = tuple(self.budgets)
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds
@@ -573,10 +574,11 @@ def require_plain(data: Any) -> None:
                 raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
             waiting += [(item, depth + 1) for item in items]
         elif isinstance(value, str):
-            if len(value) > LONGEST_TEXT:
-                raise InvalidInput(
-                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}."
-                )
+            require(
+                not len(value) > LONGEST_TEXT,
+                InvalidInput,
+                f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}.",
+            )
             if _CONTROL.search(value):
                 raise InvalidInput(f"A text of the request has a control character: {value!a}.")
         elif isinstance(value, int) and abs(value) > arrays.LARGEST_COUNT:

@@ -91,7 +91,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from tidewolf import __version__
 from tidewolf.core import arguments, errors
-from tidewolf.core.errors import InvalidInput, Overloaded, TooMany
+from tidewolf.core.errors import InvalidInput, Overloaded, TooMany, require
 from tidewolf.service.models import NAME
 
 PROBLEM = "application/problem+json"
@@ -199,8 +199,7 @@ class Tokens:
             if digest in found or any(name == caller.who for caller in found.values()):
                 raise InvalidInput(f"{source}, line {number}: the token, or its name, comes twice.")
             found[digest] = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
-        if not found:
-            raise InvalidInput(f"{source} has no token: a line is {_LINE}.")
+        require(found, InvalidInput, f"{source} has no token: a line is {_LINE}.")
         return cls(found)
 
     def __bool__(self) -> bool:
@@ -324,10 +323,11 @@ class Traffic:
 
     def enter(self) -> None:
         """Take in a request; the caller subtracts it from `in_flight` in the end."""
-        if self.in_flight >= self.most:
-            raise Overloaded(
-                f"{self.in_flight} requests are in flight already, as many as may be: come again."
-            )
+        require(
+            not self.in_flight >= self.most,
+            Overloaded,
+            f"{self.in_flight} requests are in flight already, as many as may be: come again.",
+        )
         self.in_flight += 1
 
     def hold(self, bytes_more: int, own: int = 0) -> None:
@@ -442,7 +442,6 @@ def problem(status: int, detail: str, **more: Any) -> dict[str, Any]:
 
 
 def status_of(error: BaseException) -> int:
-    """The HTTP status of an error; 500 if the error was not expected."""
     return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
 
 
@@ -559,9 +558,7 @@ def as_object(raw: bytes, may_be_empty: bool = False) -> dict[str, Any]:
         found = {} if may_be_empty and not raw else loads(raw)
     except InvalidInput as error:
         raise Refused(400, str(error)) from None
-    if not isinstance(found, dict):
-        raise InvalidInput(f"The body must be a JSON object, not {arguments.shown(found)}.")
-    return found
+    return arguments.as_kind(found, dict, "The body must be a JSON object", InvalidInput)
 
 
 def loads(raw: bytes) -> Any:
@@ -585,8 +582,9 @@ def loads(raw: bytes) -> Any:
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        where = f"{error.msg} at character {error.pos + 1}"
-        raise InvalidInput(f"The body is no JSON: {where}.") from None
+        raise InvalidInput(
+            f"The body is no JSON: {error.msg} at character {error.pos + 1}."
+        ) from None
     keys, depth, level = 0, 0, [found]
     while {dict, list} & {*map(type, level)}:  # one level after the other
         objects = [one for one in level if type(one) is dict]

@@ -35,7 +35,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tidewolf.core import conforming, errors, round_info
-from tidewolf.core.errors import CheckpointError, InvalidInput, TidewolfError, UnknownSession
+from tidewolf.core.errors import (
+    CheckpointError,
+    InvalidInput,
+    TidewolfError,
+    UnknownSession,
+    require,
+    require_some,
+)
 from tidewolf.core.types import Floats
 from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
@@ -118,8 +125,6 @@ def _last_notes(
 UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
 # What a request may take without a thread, while others wait. Unit: seconds.
 QUICK = 0.003
-# How long an overview is reused. Unit: seconds.
-OVERVIEW_FOR = 1.0
 
 
 class Reply(NamedTuple):
@@ -212,15 +217,19 @@ class Sessions:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
         if info is not None and info.description != description.canonical:
-            words = f"There is a session called {name!r} already, with another description"
-            raise errors.AlreadyThere(f"{words}: migrate or delete it, or choose another name.")
+            raise errors.AlreadyThere(
+                f"There is a session called {name!r} already, with another description: migrate "
+                "or delete it, or choose another name."
+            )
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
-            most = f"at most {self.limits.sessions:,} are allowed"
-            raise errors.TooMany(f"{count:,} sessions are there, {most}: delete one first.")
+            raise errors.TooMany(
+                f"{count:,} sessions are there, at most {self.limits.sessions:,} are allowed: "
+                "delete one first."
+            )
         built = description.build()
         settings = Settings(
             type(built.learner).__name__,
@@ -240,10 +249,9 @@ class Sessions:
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
-        infos = self.store.infos(prefix, after, most)
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info in infos
+            for info in self.store.infos(prefix, after, most)
             for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
@@ -260,9 +268,11 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
-        writing = self.store.transaction(name)
         try:
-            with self._held(name, looks=True) as hosted, writing as transaction:
+            with (
+                self._held(name, looks=True) as hosted,
+                self.store.transaction(name) as transaction,
+            ):
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
@@ -364,7 +374,8 @@ class Sessions:
         """The state of all sessions, without opening any; reused for a second."""
         with self._looking:
             when, found = self._overview
-            if time.monotonic() - when > OVERVIEW_FOR:
+            # How long an overview is reused. Unit: seconds.
+            if time.monotonic() - when > 1.0:
                 before, self._read = self._read, {}
                 found = [self._overview_of(info, before) for info in self.store.infos(most=None)]
                 self._overview = (time.monotonic(), found)
@@ -444,9 +455,9 @@ class Sessions:
                 raise
 
     def _info(self, name: str) -> SessionInfo:
-        if (info := self.store.info(name)) is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
-        return info
+        return require_some(
+            self.store.info(name), UnknownSession, f"There is no session called {name!r}."
+        )
 
     def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
         self._let_go(name, place)
@@ -490,8 +501,10 @@ def _built(info: SessionInfo) -> Built:
     try:
         return Description.parse(info.description).build()
     except InvalidInput as error:
-        what = f"The description of the session {info.name} was changed on disk"
-        raise errors.BrokenFile(f"{what}: {error} Go back to an earlier copy.") from None
+        raise errors.BrokenFile(
+            f"The description of the session {info.name} was changed on disk: {error} Go back to "
+            "an earlier copy."
+        ) from None
 
 
 # --- what operators do ----------------------------------------------------------------------------
@@ -514,8 +527,11 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    if body.incumbent is not None and body.mode != "shadow":
-        raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {body.mode}.")
+    require(
+        body.incumbent is None or body.mode == "shadow",
+        InvalidInput,
+        f"An incumbent's point is played in shadow, not in mode {body.mode}.",
+    )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
     _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
@@ -528,8 +544,10 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     try:
         session.rollback(number)
     except InvalidInput:
-        what = f"Round {number + 1} cannot be gone back to: it is after round {before + 1}"
-        raise InvalidInput(f"{what}, or is not stored.") from None
+        raise InvalidInput(
+            f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, or is "
+            "not stored."
+        ) from None
     store.forget_rounds(name, number + 1)
     if hosted.settings.since >= number:  # that round is another one
         hosted.settings = replace(hosted.settings, since=-1)
@@ -544,10 +562,12 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
 
 
 def _migrate(hosted: HostedSession, body: m.Migration) -> str:
-    changes = {key: getattr(body, key) for key in body.model_fields_set - {"why"}}
-    changes = {key: it for key, it in changes.items() if it is not None or key == "fallback"}
-    if not changes:
-        raise InvalidInput("A migration has a set, or learners, or a fallback.")
+    changes = {
+        key: given
+        for key in body.model_fields_set - {"why"}
+        if (given := getattr(body, key)) is not None or key == "fallback"
+    }
+    require(changes, InvalidInput, "A migration has a set, or learners, or a fallback.")
     description = Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
@@ -612,8 +632,9 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    if not hosted.takes_late:
-        raise errors.NotSupported(
-            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
-            "Ensemble, or a LyapunovDescent."
-        )
+    require(
+        hosted.takes_late,
+        errors.NotSupported,
+        f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+        "Ensemble, or a LyapunovDescent.",
+    )

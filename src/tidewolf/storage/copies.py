@@ -17,7 +17,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tidewolf.core.errors import AlreadyThere, CheckpointError, InvalidInput, UnknownSession
+from tidewolf.core.errors import (
+    AlreadyThere,
+    CheckpointError,
+    InvalidInput,
+    UnknownSession,
+    require,
+)
 from tidewolf.storage import database, postgres, session_store
 from tidewolf.storage.database import Database, SQLite, explained
 
@@ -29,11 +35,6 @@ _WHO = "tidewolf restore"
 _WRITE_SESSION = (
     "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
     " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
-)
-# What tells the servers of a PostgreSQL to look whether they lost a session.
-_RESTORED = (
-    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
-    "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
 )
 
 # Called with how many sessions are done, and of how many.
@@ -156,9 +157,11 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     there, epoch = target.rows(sql, (name,)), 0
     number = there[0][0] if there else database.next_number(target, "sessions")
     if there:
-        if not replace:
-            words = f"There is a session called {name!r} already"
-            raise AlreadyThere(f"{words}: --replace puts the copy in its place.")
+        require(
+            replace,
+            AlreadyThere,
+            f"There is a session called {name!r} already: --replace puts the copy in its place.",
+        )
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
         for table in database.OF_A_SESSION:
@@ -177,8 +180,7 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
     found = []
     for name in dict.fromkeys(names):
         rows = db.rows(f"{sql} WHERE name = ?", (name,))
-        if not rows:
-            raise UnknownSession(f"There is no session called {name!r} in {where}.")
+        require(rows, UnknownSession, f"There is no session called {name!r} in {where}.")
         found += rows
     return found
 
@@ -213,8 +215,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
                 yield remote
         return
     path = Path(where).resolve()
-    if not path.is_file():
-        raise InvalidInput(f"There is no file {path}.")
+    require(path.is_file(), InvalidInput, f"There is no file {path}.")
     with closing(SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
         database.require_format(db, path)
@@ -226,8 +227,7 @@ def _new_file(path: Path) -> Iterator[Database]:
     """A file with the tables and nothing in them; what is written to it is whole and on disk, or it
     is gone.
     """
-    if path.exists():
-        raise AlreadyThere(f"{path} is there already: give another name.")
+    require(not path.exists(), AlreadyThere, f"{path} is there already: give another name.")
     journal = Path(f"{path}-journal")
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
@@ -250,7 +250,11 @@ def _target(where: str | Path) -> Iterator[Database]:
             postgres.prepare(remote)
             with remote.transaction():
                 yield remote
-                remote.execute(_RESTORED)
+                # What tells the servers of a PostgreSQL to look whether they lost a session.
+                remote.execute(
+                    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET "
+                    "value = CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
+                )
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)

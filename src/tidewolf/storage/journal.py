@@ -19,21 +19,19 @@ Events are numbers, arrays and the names of their kinds, as bytes:
 So a later tidewolf may add fields with defaults, and reads what was written before.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
 from tidewolf import observation
 from tidewolf.core import arguments, arrays, checkpoint, conforming, errors, oracle, values
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
+from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, require
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
@@ -56,9 +54,7 @@ from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.storage.database import Content, Head, Row, Tables, digest
-
-if TYPE_CHECKING:
-    from tidewolf.storage.session_store import Backend
+from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
 # Events after which a round does not wait any more.
@@ -74,7 +70,7 @@ class Place(NamedTuple):
     # the identities of the side information of rounds that wait, and of the next one; from 0
     info_ids: Mapping[int, str] = {}
 
-    def after(self, row: Row, event: Event, state: Any) -> Place:
+    def after(self, row: Row, event: Event, state: Any) -> "Place":
         info_ids, number = self.info_ids, row.round - 1
         if isinstance(event, SetInfo):
             info_ids = {**info_ids, number: event.info.identity or ""}
@@ -224,9 +220,10 @@ class Journal(Generic[S]):
         content = observation.content(seen.last, None) if by_number or self.numbered else None
         given = seen.given
         if not isinstance(given, FirstOrder):
-            value = float(found.columns[0, VALUE])
             K, rows = self.learner.K, given.given
-            given = observation.of_costs(K, rows[1], rows[5], seen.x, value)
+            given = observation.of_costs(
+                K, rows[1], rows[5], seen.x, float(found.columns[0, VALUE])
+            )
         with self._mutex:
             self._require_writable()
             last, data = self._place.last + 1, encode_plain(given)
@@ -273,9 +270,12 @@ class Journal(Generic[S]):
             how = "with read_only=True" if is_reader else "by the process before a fork"
             raise CheckpointError(f"{where} was opened {how}: it only reads.")
         self._backend.require_writable()
-        if self._is_unsure:
-            words = f"An interrupt left it open whether the last change is in {where}"
-            raise CheckpointError(f"{words}: open it again, and rounds counts what was observed.")
+        require(
+            not self._is_unsure,
+            CheckpointError,
+            f"An interrupt left it open whether the last change is in {where}: open it again, and "
+            "rounds counts what was observed.",
+        )
 
     def _commit(
         self,
@@ -349,9 +349,12 @@ class Journal(Generic[S]):
                 if late.next_round(place.state) == number and not isinstance(event, Expire):
                     break
                 place = after
-            if late.next_round(place.state) != number:
-                words = f"Round {number} was observed together with rounds before it"
-                raise InvalidInput(f"{words}: go back to the first of them.")
+            require(
+                late.next_round(place.state) == number,
+                InvalidInput,
+                f"Round {number} was observed together with rounds before it: go back to the "
+                "first of them.",
+            )
             head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
             note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
             self._commit(head, place, note=note)
@@ -370,11 +373,12 @@ class Journal(Generic[S]):
                 break
         else:
             place = Place(beginning(self.learner), 0, head.base)
-            if head.first > 0:
-                raise InvalidInput(
-                    f"Round {number} cannot be gone back to: the history in {self._backend.where} "
-                    "begins later (keep_history=False, or the learner was replaced)."
-                )
+            require(
+                not head.first > 0,
+                InvalidInput,
+                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                "begins later (keep_history=False, or the learner was replaced).",
+            )
         return place, self._again(place, tables.rows_after(place.last, head.last))
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
@@ -440,7 +444,6 @@ _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, F
 _INFO = "RoundInfo"
 # What was played; what that cost; whether the next round was not committed, as with deadlines; what
 # is remembered of costs.
-_HOW = ("point", "instead", "unsettled", "costs")
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 # What stands before the arrays of plain feedback, as `encode` writes it.
@@ -468,9 +471,12 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
         f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
         again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
         return encode_plain(again), Observe(Arrival(number, again))
-    how = {"point": point, "instead": None if instead is None else tuple(instead)}
-    how["unsettled"] = None if committed else True
-    how["costs"] = None if costs is None else tuple(costs)
+    how = {
+        "point": point,
+        "instead": None if instead is None else tuple(instead),
+        "unsettled": None if committed else True,
+        "costs": None if costs is None else tuple(costs),
+    }
     data = encode(feedback, {name: part for name, part in how.items() if part is not None})
     return data, _read_observation(number, data, K)
 
@@ -490,7 +496,13 @@ def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
 
 def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
     name, record, *more = checkpoint.unpacked(data, K.center)
-    how = _checked_fields(more[0], _HOW, "observation") if more else {}
+    # What was played; what that cost; whether the next round was not committed, as with deadlines;
+    # what is remembered of costs.
+    how = (
+        _checked_fields(more[0], ("point", "instead", "unsettled", "costs"), "observation")
+        if more
+        else {}
+    )
     point, instead = how.get("point"), how.get("instead")
     if point is not None:
         if not conforming.is_member(K, point):
@@ -517,7 +529,6 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:
-    """The same of plain feedback, at once."""
     f, violation, g, loss_slope, constraint_slope, *_ = feedback
     shape = ",".join(map(str, f.shape))
     line = _LINE % (violation.hex(), loss_slope.hex(), constraint_slope.hex(), shape, shape)

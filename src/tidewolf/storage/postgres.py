@@ -32,8 +32,6 @@ one higher each time. Every commit carries the epoch of its writer and fails if 
 of the session: clocks decide which server may answer, never what is kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -49,7 +47,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
-from tidewolf.core.errors import CheckpointError
+from tidewolf.core.errors import CheckpointError, require
 from tidewolf.storage import database
 
 if TYPE_CHECKING:
@@ -83,7 +81,6 @@ _SETTINGS = {
     "tcp_keepalives_count": str(_PROBES),
 }
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
-_COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
 _PASSWORD = re.compile(r"(?s)^(\w+://[^:@/?#]*):(.*)@")
 _PARAMETER = re.compile(r"(?s)([?&](?:ssl)?password=)([^&]*)")
 
@@ -179,7 +176,7 @@ class Postgres:
     def unreadable(self, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
-    def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
+    def _executed(self, sql: str, values: Sequence[Any]) -> "Cursor[Any]":
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
@@ -223,9 +220,8 @@ class Postgres:
                 self._now.close()
 
     def sentence(self, error: Exception) -> str:
-        text = str(error)
-        if isinstance(error, self._driver.Error):
-            text = error.diag.message_primary or text
+        diag = getattr(error, "diag", None)  # of an error of the driver
+        text = (diag and diag.message_primary) or str(error)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
@@ -253,7 +249,7 @@ class Postgres:
         found = self.rows("SELECT value FROM store WHERE name = 'restored'")
         return int(found[0][0]) if found else 0
 
-    def _connection(self) -> Connection[Any]:
+    def _connection(self) -> "Connection[Any]":
         """The connection; made again if it was lost, unless a transaction was lost with it."""
         if self._closed:
             raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
@@ -261,13 +257,15 @@ class Postgres:
             self._now = connected(self._url)
         return self._now
 
-    def _commit(self, connection: Connection[Any]) -> None:
+    def _commit(self, connection: "Connection[Any]") -> None:
         is_lost, status = connection.closed, connection.info.transaction_status
         if is_lost or status != self._driver.pq.TransactionStatus.INTRANS:
             what = "the connection was lost" if is_lost else "a statement failed"
             raise self._driver.OperationalError(f"{what} before the commit, and nothing was kept")
         try:
-            connection.execute(_COMMIT)
+            # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call
+            # that success
+            connection.execute("SET LOCAL statement_timeout = 0; COMMIT")
         except self._driver.Error as error:
             if not connection.closed:
                 raise
@@ -276,7 +274,7 @@ class Postgres:
                 "whether it was kept is not known. Open the session again to see what is there."
             ) from error
 
-    def _abandon(self, connection: Connection[Any]) -> None:
+    def _abandon(self, connection: "Connection[Any]") -> None:
         idle = self._driver.pq.TransactionStatus.IDLE
         if connection.closed or connection.info.transaction_status == idle:
             return
@@ -287,8 +285,7 @@ class Postgres:
             raise
 
 
-def connected(url: str) -> Connection[Any]:
-    """A new connection; CheckpointError, without the password, if there is none."""
+def connected(url: str) -> "Connection[Any]":
     psycopg = driver()
     settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
     try:
@@ -324,20 +321,9 @@ FRESH = 0.6
 TAKEOVER_AFTER = 10.0
 # How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
-_SERVERS = (
-    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-    "since DOUBLE PRECISION NOT NULL)"
-)
 # Servers of versions that had no such column are there as long as their connections.
-_UNTIL = "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
 _LATER = "clock_timestamp() + make_interval(secs => $2)"
 _STAY = f"UPDATE servers SET until = {_LATER} WHERE id = $1 AND until > clock_timestamp()"
-# Without the rows of those who were killed.
-_SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
-# The advisory lock of those who make tables.
-_MAKING = int.from_bytes(b"tidewolf", signed=True)
-# PostgreSQL's code for a row that another transaction has locked.
-_LOCKED = "55P03"
 
 
 @final
@@ -368,8 +354,10 @@ class Cluster:
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
-                what = f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}"
-                raise CheckpointError(f"{what}. May the user make tables there?") from None
+                raise CheckpointError(
+                    f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. May "
+                    "the user make tables there?"
+                ) from None
             raise
 
     def claim(self, db: database.Database, number: int) -> None:
@@ -381,7 +369,8 @@ class Cluster:
             db.rows("SELECT 1 FROM sessions WHERE number = ? FOR UPDATE NOWAIT", (number,))
             db.rows("SELECT 1 FROM head WHERE session = ? FOR UPDATE NOWAIT", (number,))
         except db.errors as error:
-            if getattr(error, "sqlstate", "") != _LOCKED:
+            # PostgreSQL's code for a row that another transaction has locked.
+            if getattr(error, "sqlstate", "") != "55P03":
                 raise
             raise CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
@@ -395,8 +384,7 @@ class Cluster:
 
     def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
-        if not holder:
-            raise CheckpointError(f"The session {name} was restored: open it again.")
+        require(holder, CheckpointError, f"The session {name} was restored: open it again.")
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
 
@@ -420,12 +408,20 @@ def prepare(db: Postgres) -> None:
     """
     if not db.has_column("servers", "until"):
         with db.transaction():
-            db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
+            # The advisory lock of those who make tables.
+            db.rows("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(b"tidewolf", signed=True),))
             if not db.has_column("servers", "id"):
                 database.make_store(db)
-                db.execute(_SERVERS)
+                db.execute(
+                    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
+                    "since DOUBLE PRECISION NOT NULL)"
+                )
             if not db.has_column("servers", "until"):
-                db.execute(_UNTIL)
+                # Servers of versions that had no such column are there as long as their
+                # connections.
+                db.execute(
+                    "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
+                )
     database.require_format(db, db.where)
 
 
@@ -528,7 +524,7 @@ class Heartbeat:
                 elif not self._over:
                     self._arrive()
 
-    def _beat(self, connection: Connection[Any]) -> None:
+    def _beat(self, connection: "Connection[Any]") -> None:
         began, row = _clock(), None
         with suppress(self._driver.Error):
             values = (number_of(self.name), self._after)
@@ -550,17 +546,23 @@ class Heartbeat:
                 "SET since = excluded.since, until = excluded.until",
                 (number, self._after, self.name, time.time()),
             )
-            connection.execute(_SWEEP, (number,))
+            # Without the rows of those who were killed.
+            connection.execute(
+                "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)",
+                (number,),
+            )
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):
-                what = f"Another server of the name {self.name} serves from {self.where}"
-                raise errors.InUse(f"{what}: give this one another name.") from None
+                raise errors.InUse(
+                    f"Another server of the name {self.name} serves from {self.where}: give this "
+                    "one another name."
+                ) from None
             raise
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 
 
-def _has_news(connection: Connection[Any]) -> bool:
+def _has_news(connection: "Connection[Any]") -> bool:
     """Whether something came that was not asked for: the end, most likely."""
     try:
         poll = select.poll()

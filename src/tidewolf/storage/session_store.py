@@ -38,8 +38,6 @@ if a sync takes next to no time, no caller waits for one. A single caller never 
 With `within` 0 every item has a sync of its own.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading
@@ -53,7 +51,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
 from tidewolf.core import arguments, arrays
-from tidewolf.core.errors import AlreadyThere, CheckpointError, NotSupported, UnknownSession
+from tidewolf.core.errors import (
+    AlreadyThere,
+    CheckpointError,
+    NotSupported,
+    UnknownSession,
+    require,
+)
 from tidewolf.core.values import identity
 from tidewolf.methods.base import Learner
 from tidewolf.methods.capabilities import beginning
@@ -287,12 +291,6 @@ _INFO = (
     "SELECT name, description, settings, created, observed, holder FROM sessions JOIN head ON "
     "head.session = number WHERE"
 )
-_ALL = 2**62
-_WRITE_ROUND = (
-    "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, ?, ?, ?) ON "
-    "CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
-    "excluded.violation, note = excluded.note"
-)
 _ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
@@ -414,7 +412,7 @@ class SessionStore:
         commit_within: float = 0.01,
         holder: str = "",
         takeover_after: float = 10.0,
-    ) -> SessionStore:
+    ) -> "SessionStore":
         """The sessions kept there.
 
         Parameters
@@ -459,16 +457,14 @@ class SessionStore:
         """
         info = _INFO.replace("description", "''")
         sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        values = (after, prefix, f"{prefix}\U0010ffff", _ALL if most is None else most)
+        values = (after, prefix, f"{prefix}\U0010ffff", (2**62) if most is None else most)
         return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
-        """What is known of a session without opening it; None if there is none."""
         found = self._rows(f"{_INFO} name = ?", name)
         return SessionInfo(*found[0]) if found else None
 
     def count(self) -> int:
-        """How many there are."""
         return int(self._rows("SELECT count(*) FROM sessions")[0][0])
 
     def create(self, name: str, description: str, settings: str = "{}") -> Future[None]:
@@ -489,7 +485,6 @@ class SessionStore:
         return self._queue(name, write)
 
     def delete(self, name: str) -> Future[None]:
-        """Without the session and all that was kept of it."""
         number = self._number(name)
         self.let_go(name)
 
@@ -504,13 +499,12 @@ class SessionStore:
     def _number(self, name: str) -> int:
         """Its number in the database: it may have been deleted and created again."""
         found = self._rows("SELECT number FROM sessions WHERE name = ?", name)
-        if not found:
-            raise UnknownSession(f"There is no session called {name!r}.")
+        require(found, UnknownSession, f"There is no session called {name!r}.")
         return int(found[0][0])
 
     # --- sessions ---------------------------------------------------------------------------------
 
-    def handle(self, name: str, *, alone: bool = False) -> SessionHandle:
+    def handle(self, name: str, *, alone: bool = False) -> "SessionHandle":
         """Where a session is kept, for its journal; `alone`: each write returns when it is on disk,
         and the store is closed with it.
         """
@@ -536,11 +530,17 @@ class SessionStore:
     # --- what stands beside a session -------------------------------------------------------------
 
     def note(self, name: str, round: Round) -> None:
-        """Keep this of a round, in place of what was kept."""
-        self._change(name, _WRITE_ROUND, *round)
+        self._change(
+            name,
+            (
+                "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, "
+                "?, ?, ?) ON CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = "
+                "excluded.cost, violation = excluded.violation, note = excluded.note"
+            ),
+            *round,
+        )
 
     def forget_rounds(self, name: str, first: int) -> None:
-        """Without what was kept of this round and of later ones."""
         self._change(name, "DELETE FROM rounds WHERE round >= ? AND session = ?", first)
 
     def set(self, name: str, text: str, column: str = "settings") -> None:
@@ -553,24 +553,20 @@ class SessionStore:
         self._queue(name, lambda db: db.execute(sql, (*values, number)))
 
     def audit(self, who: str, session: str, what: str, why: str = "") -> None:
-        """Add to the record of who did what."""
         values = (time.time(), who, session, what, why)
         self._queue(session, lambda db: database.add_entry(db, *values))
 
     def rounds_of(self, name: str, first: int, last: int) -> list[Round]:
-        """What was kept of these rounds, in order."""
         sql = f"{_ROUND} round >= ? AND round <= ? ORDER BY round"
         return [Round(*row) for row in self._rows(sql, self._number(name), first, last)]
 
     def last_rounds(self, name: str, most: int) -> list[Round]:
-        """The same of the last ones that were observed, in order."""
         sql = f"{_ROUND} (cost IS NOT NULL OR violation IS NOT NULL) ORDER BY round DESC LIMIT ?"
         return [Round(*row) for row in self._rows(sql, self._number(name), most)[::-1]]
 
     def entries(
         self, session: str | None = None, after: int = 0, most: int = 100, *, newest: bool = False
     ) -> list[Entry]:
-        """Who did what, oldest first, or newest first."""
         where, values = ("AND session = ? ", (session,)) if session is not None else ("", ())
         order = "DESC " if newest else ""
         sql = f"SELECT * FROM audit WHERE number > ? {where}ORDER BY number {order}LIMIT ?"
@@ -580,7 +576,6 @@ class SessionStore:
 
     @contextmanager
     def transaction(self, name: str) -> Iterator[Transaction]:
-        """All that this thread writes of a session within it is one item."""
         transaction = self._local.transaction = Transaction(name)
         try:
             yield transaction
