@@ -41,9 +41,18 @@ def simplex(n: int, rounds: int) -> Case:
     return limited(tw.sets.Simplex(n), rounds, 5.0 / n, 2.0 / n)
 
 
-def flow(layers: int, width: int, degree: int, rounds: int) -> Case:
-    """Paths through layers; positive costs, and capacities that no single path satisfies."""
-    K = layered_flow(layers, width, degree)
+def grid_flow(layers: int, width: int) -> tw.sets.FlowPolytope:
+    """Layers of `width` nodes; each node leads to three of the next, at fixed distances."""
+    nodes = range(width)
+    edges: Edges = [("s", (0, j)) for j in nodes]
+    for i in range(layers):
+        edges += [((i, j), (i + 1, (j + d) % width)) for j in nodes for d in (0, 1, 3)]
+    edges += [((layers, j), "t") for j in nodes]
+    return tw.sets.FlowPolytope.from_edges(edges, source="s", target="t")
+
+
+def flow(K: tw.sets.FlowPolytope, rounds: int) -> Case:
+    """Positive costs, and capacities that no single path satisfies."""
     rng, n = np.random.default_rng(0), K.shape[0]
     costs = rng.random(n) + 0.5 * rng.random((rounds, n))
     capacities = 0.3 + 0.3 * rng.random((rounds, n))
@@ -64,8 +73,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "simplex n = 100": lambda: simplex(100, 3000),
     "simplex n = 1,000": lambda: simplex(1000, 1200),
     "simplex n = 10,000": lambda: simplex(10_000, 400),
-    "flow, 140 arcs": lambda: flow(5, 10, 3, 2000),
-    "flow, 10,040 arcs": lambda: flow(26, 20, 20, 150),
+    "flow, 140 arcs": lambda: flow(layered_flow(5, 10, 3), 2000),
+    "flow, 10,040 arcs": lambda: flow(layered_flow(26, 20, 20), 150),
+    "flow, 99,600 arcs": lambda: flow(grid_flow(110, 300), 40),
     "freeway, 456 arcs": lambda: problem("freeway"),
     "462 groups of 3": lambda: limited(tw.sets.SimplexProduct([3] * 462), 240, 0.5, 0.2),
     "10,000 groups of 4": lambda: limited(tw.sets.SimplexProduct([4] * 10_000), 600, 0.5, 0.2),

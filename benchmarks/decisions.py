@@ -13,6 +13,8 @@ curvature  generated records of prices, with and without mean reversion: with ex
 intervals  preferences that turn round after half of the rounds, with experts.Restarts(): the regret
            of the second half at most 1.2 times that of a learner that starts there, the first half
            within 1 %
+cut        the task maxcut of the suite: the loss of the last quarter within 3 % of the best fixed
+           matrix of these rounds, the violation of all rounds below 0.2
 """
 
 import time
@@ -26,6 +28,7 @@ import tidewolf as tw
 from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.operating import means, percent, problems
+from benchmarks.registry import TASKS, load
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 from tidewolf.problems.shares import DAY
@@ -189,7 +192,19 @@ def intervals(limits: Limits) -> Iterator[Bar]:
             yield Bar(f"{name}, first half", first, 1.0, "%")
 
 
+def cut(limits: Limits) -> Iterator[Bar]:
+    load()
+    for seed in limits.seeded(range(2)):
+        problem = TASKS["maxcut"].build(rounds=limits.rounds, seed=seed)
+        K, stream, late = problem.K, problem.stream, 3 * len(problem) // 4
+        run = tw.run(tw.Ensemble(K, experts=advised(problem)), stream)
+        best = tw.best_in_hindsight(K, stream, late, len(problem)).upper
+        above, over = percent(float(run.losses[late:].sum()), best), float(run.violations.mean())
+        yield Bar(f"max-cut, seed {seed}, last quarter above the best fixed", above, 3.0, "%")
+        yield Bar(f"max-cut, seed {seed}, violation", over, 0.2, "")
+
+
 def report(words: Sequence[str] = ()) -> None:
     sections = {"plan": plan, "gateway": gateway, "targets": targets, "leader": leader}
-    sections |= {"curvature": curvature, "intervals": intervals}
+    sections |= {"curvature": curvature, "intervals": intervals, "cut": cut}
     play_sections("decisions", sections, words)

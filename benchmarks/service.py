@@ -33,7 +33,7 @@ CALLERS, SYNC, WITHIN = 16, 0.005, 0.01
 PER_SYNC, FASTER, CHEAPER = 8.0, 8.0, 0.6
 MANY, BEYOND_IMPORTS = 1000, 1.0
 TIMES, OVERLOAD_GROWTH = 10, 128.0
-IMPORTS = "import tidewolf.cli.app, tidewolf.service.server, tidewolf.service.app"
+IMPORTS = "import tidewolf.cli.app, tidewolf.service.app"
 
 
 class Peak(threading.Thread):

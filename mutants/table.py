@@ -480,6 +480,18 @@ PATCHES = {
             "tests/test_experts.py",
         ),
     },
+    "kernels/large.py": {
+        "large points leave the sum that they have": Patch(
+            " - rate * (costs[i] - mean) + lift",
+            " - rate * (costs[i] - mean)",
+            f"{ROUNDS}::test_large_points_are_played_as_small_ones",
+        ),
+        "large boxes give nothing back past a limit": Patch(
+            "        limit_rate = -kept_back(past, square, keep) * eta * w\n",
+            "        limit_rate = 0.0\n",
+            f"{ROUNDS}::test_large_points_are_played_as_small_ones",
+        ),
+    },
     "kernels/rounds.py": {
         "a step of rounds in a kernel goes up": Patch(
             "                    y[e] -= eta[b] * share * g[e]",
@@ -623,7 +635,7 @@ PATCHES = {
     },
     "methods/compiled_rounds.py": {
         "a live round of an ensemble changes the state before it": Patch(
-            "        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares\n",
+            "        now, done, code, shares = start.copy(), 0, PLAYED, start.shares\n",
             "        now, done, code, shares = start, 0, PLAYED, start.shares\n",
             f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
         ),

@@ -21,7 +21,7 @@ from tidewolf.cli import main as command
 
 NEEDED = "encodings.idna fastapi typer._adapters typer._click.decorators uvicorn.lifespan.on"
 NEEDED += " uvicorn.loops.uvloop uvicorn.protocols.http.auto"
-OWN = "cli.app service.app service.pages service.server service.sessions storage.session_store"
+OWN = "cli.app service.app service.pages service.sessions storage.session_store"
 NEEDED = [*NEEDED.split(), *(f"tidewolf.{name}" for name in OWN.split())]
 """What a server imports when it starts, all by itself."""
 

@@ -78,9 +78,8 @@ def in_thread(data, *, tokens="", prepare=None, **options):
     """
     import uvicorn
 
-    from tidewolf.service.app import App
+    from tidewolf.service.app import App, listen
     from tidewolf.service.requests import Careful, Limits, Server, Tokens, Traffic
-    from tidewolf.service.server import listen
     from tidewolf.service.sessions import Sessions
     from tidewolf.storage.session_store import SessionStore
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from serving import SIMPLEX, call, connected, fresh, in_thread, until
 from tidewolf.core.errors import InvalidInput
-from tidewolf.service import models, requests, server
+from tidewolf.service import app, models, requests
 from tidewolf.service.app import LEFT
 
 TOKENS = """
@@ -230,11 +230,11 @@ def test_no_header_is_more_than_a_wrong_token(raw):
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.com", "", "127.0.0.1.nip"])
 def test_off_loopback_a_token_is_needed_or_words(host):
     with pytest.raises(InvalidInput, match=r"--token-file.*--insecure"):
-        server.require_closed_door(host, has_tokens=False, insecure=False)
-    server.require_closed_door(host, has_tokens=True, insecure=False)
-    server.require_closed_door(host, has_tokens=False, insecure=True)
+        app.require_closed_door(host, has_tokens=False, insecure=False)
+    app.require_closed_door(host, has_tokens=True, insecure=False)
+    app.require_closed_door(host, has_tokens=False, insecure=True)
     for loopback in ("127.0.0.1", "127.9.9.9", "::1", "localhost", "LOCALHOST"):
-        server.require_closed_door(loopback, has_tokens=False, insecure=False)
+        app.require_closed_door(loopback, has_tokens=False, insecure=False)
 
 
 def test_pages_of_the_web_reach_nothing(served):

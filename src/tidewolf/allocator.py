@@ -15,7 +15,7 @@ one of them, when the first is made, where skfolio is installed.
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -63,11 +63,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
         return made
 
 
-class _Rule(NamedTuple):
-    loss: str
-    max_loss: float | None
-    owners: dict[str, Floats]
-    """the members of each group, 1 for those in it"""
+# The loss, the largest loss, and the members of each group, 1 for those in it.
+_Rule: TypeAlias = tuple[str, float | None, dict[str, Floats]]
 
 
 class OnlineAllocator(_Estimator):
@@ -227,7 +224,7 @@ class OnlineAllocator(_Estimator):
         names, count = getattr(self, "feature_names_in_", None), returns.shape[1]
         assets = tuple(f"x{i}" for i in range(count)) if names is None else tuple(map(str, names))
         session, rule = self._begin(assets) if anew else (self.session_, self._rule)
-        losses = _losses(rule.loss, returns, assets)
+        losses = _losses(rule[0], returns, assets)
         constraints: Any = _limits(returns, rule, limits, assets)
         history, state = np.empty_like(returns), session.state
         for t, played in enumerate(play(session.learner, batch.Stream(losses, constraints), state)):
@@ -256,7 +253,7 @@ class OnlineAllocator(_Estimator):
             learner = learner(K)
         expected = "learner of OnlineAllocator must make a learner, as tw.LyapunovDescent does"
         as_kind(learner, base.Learner, expected)
-        return Session(learner), _Rule(loss, most, owners)
+        return Session(learner), (loss, most, owners)
 
     def _set(self, assets: tuple[str, ...], owners: Mapping[str, Floats]) -> ConvexSet:
         count = len(assets)
@@ -466,7 +463,8 @@ def _limits(
     if columns is None:
         raise WrongType(f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}.")
     rows, count = returns.shape
-    groups = {**dict(zip(assets, np.eye(count), strict=True)), **rule.owners}
+    _, most, owners = rule
+    groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
     A = np.array([_members(str(name), groups, "limits") for name in columns])
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
@@ -481,6 +479,6 @@ def _limits(
     found: list[batch.Batch] = []
     if len(A):
         found.append(linear.MaxAffine(np.broadcast_to(A, (rows, *A.shape)), b))
-    if rule.max_loss is not None:
-        found.append(linear.Affine(-returns / rule.max_loss, np.ones(rows)))
+    if most is not None:
+        found.append(linear.Affine(-returns / most, np.ones(rows)))
     return found

@@ -31,9 +31,9 @@ import re
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self, final
+from typing import TYPE_CHECKING, Any, final
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -55,7 +55,6 @@ _httpx = partial(import_extra, "httpx", "Talking to a service", "serve")
 FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # Errors whose title is not the name of an error of tidewolf.
 _BY_STATUS: dict[int, type[TidewolfError]] = {
     404: errors.UnknownSession,
@@ -139,7 +138,7 @@ _SENT = (
 
 
 @final
-class Client:
+class Client(AbstractContextManager["Client"]):
     """A client for one session of a service (`tidewolf serve`), with `play` and `observe` as in
     `Session`.
 
@@ -431,9 +430,6 @@ class Client:
         if "_client" in self.__dict__:
             self._client.close()
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -454,8 +450,9 @@ class Client:
             except _httpx().TransportError as error:
                 failed = error
             if attempt + 1 < self._attempts:
-                pause = min(max(asked, FIRST * 2.0**attempt), LONGEST)
-                time.sleep(pause * random.uniform(0.5, 1.5))
+                time.sleep(
+                    min(max(asked, FIRST * 2.0**attempt), LONGEST) * random.uniform(0.5, 1.5)
+                )
         if answer is not None:
             return _read(answer, self.url)
         words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
@@ -463,7 +460,7 @@ class Client:
 
     @cached_property
     def _client(self) -> httpx.Client:
-        is_local = urlsplit(self.url).hostname in _LOOPBACK
+        is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
         )

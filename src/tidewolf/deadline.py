@@ -61,8 +61,9 @@ class Absent(NamedTuple):
             return self
         if error is None:
             return self._replace(late=self.late + 1, last=number, why="missed the deadline")
-        why = f"failed ({error})"
-        return self._replace(failed=self.failed + 1, last=number, error=error, why=why)
+        return self._replace(
+            failed=self.failed + 1, last=number, error=error, why=f"failed ({error})"
+        )
 
     def in_words(self, who: str) -> str:
         late, failed = (f"{n:,} round{'s' * (n > 1)}" for n in (self.late, self.failed))

@@ -53,13 +53,13 @@ import sqlite3
 import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import median_low
-from typing import Any, NamedTuple, NoReturn, Self, final
+from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
@@ -233,9 +233,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 # --- tables that grow -----------------------------------------------------------------------------
 
-# How often a table that is shorter, or cannot be read, is read again.
-ATTEMPTS = 3
-
 
 class Grown(NamedTuple):
     """A row of all tables.
@@ -321,7 +318,8 @@ class Follower:
                 _require_unchanged(before, read[name])
             rows = self._rows(tables) if len(tables) == len(read) else []
         except (OSError, TidewolfError) as error:
-            if self._changed is not None and self._failures < ATTEMPTS:
+            # How often a table that is shorter, or cannot be read, is read again.
+            if self._changed is not None and self._failures < 3:
                 self._failures += 1
                 return []
             if isinstance(error, OSError):
@@ -410,12 +408,14 @@ def _require_unchanged(before: Table, now: Table | None) -> None:
 
 # --- the runner -----------------------------------------------------------------------------------
 
-_NO_CLOCK = ("last", "forecast")
-
 
 def follows_clock(learner: base.Learner[Any]) -> bool:
     return any(one.seconds is not None for one in learner.fields().get("budgets") or ()) or any(
-        (isinstance(one, Resolve) and isinstance(one.data, str) and one.data not in _NO_CLOCK)
+        (
+            isinstance(one, Resolve)
+            and isinstance(one.data, str)
+            and one.data not in ("last", "forecast")
+        )
         or (isinstance(one, Season) and one.seconds is not None)
         or (isinstance(one, Context) and not isinstance(one, Season | Categories))
         for one in learner.fields().get("experts") or ()
@@ -523,7 +523,7 @@ class Row(NamedTuple):
 
 
 @final
-class LiveRunner:
+class LiveRunner(AbstractContextManager["LiveRunner"]):
     """A durable session that takes rows and answers with decisions.
 
     Parameters
@@ -702,9 +702,6 @@ class LiveRunner:
         if self._log is not None:
             self._log.close()
         self.session.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

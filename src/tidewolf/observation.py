@@ -74,11 +74,10 @@ def given_feedback(
 def _checked(learner: base.Learner[Any], feedback: Feedback) -> Feedback:
     if not isinstance(feedback, FirstOrder) or learner.needs is not FirstOrder:
         return feedback
-    gradient, limit = feedback.loss_gradient, feedback.constraint_gradient
     return feedback._replace(
-        loss_gradient=point(learner, gradient, "The loss gradient"),
+        loss_gradient=point(learner, feedback.loss_gradient, "The loss gradient"),
         violation=arrays.as_number(feedback.violation, "The violation", least=0.0),
-        constraint_gradient=point(learner, limit, "The constraint gradient"),
+        constraint_gradient=point(learner, feedback.constraint_gradient, "The constraint gradient"),
         rounds=arrays.as_count(feedback.rounds, "The number of rounds"),
     )
 
@@ -124,8 +123,7 @@ def charged(
         horizon = getattr(learner, "horizon", None)
         plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
         if isinstance(one := spend[name], Batch):
-            none = np.zeros((1, *learner.K.shape))
-            above.append(combined.Sum(one, Affine(none, plan)))
+            above.append(combined.Sum(one, Affine(np.zeros((1, *learner.K.shape)), plan)))
         else:
             row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))

@@ -27,10 +27,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, final
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
@@ -70,7 +70,7 @@ MOST_AHEAD = 10_000
 
 
 @final
-class Session(Generic[S]):
+class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     """Run a learner one round at a time: `play` gives a decision, `observe` takes the feedback.
 
     The state alone decides the point: `play` called twice gives the same. A session may be
@@ -291,9 +291,6 @@ class Session(Generic[S]):
         """Close the database. Does nothing for a session in memory; safe to call twice."""
         if self._journal is not None:
             self._journal.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -1012,8 +1009,9 @@ class Session(Generic[S]):
             return False
         with self._turn:
             before = keeper.arrays or keeper.begin_arrays(kernel)
-            is_next = number is None or keeper.is_next(number)
-            if before is None or not (before.is_plain and is_next):
+            if before is None or not (
+                before.is_plain and (number is None or keeper.is_next(number))
+            ):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:

@@ -89,12 +89,6 @@ def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: A
 
 # --- one experiment -------------------------------------------------------------------------------
 
-_INCUMBENT = (
-    "The decisions of these rounds, a table like decisions.csv: what would have been saved? On "
-    "flows they are shares, not volumes."
-)
-_DECISIONS = "Which files of decisions DIR gets; parquet, and csv too up to a million cells."
-
 
 def run_command(
     experiment: screen.ExperimentName,
@@ -104,8 +98,21 @@ def run_command(
     seed: Annotated[int | None, opt("S", "The random seed; 0 by default.")] = None,
     out: Annotated[Path | None, opt("DIR", "The run folder; out, out-2, ... by default.")] = None,
     force: Annotated[bool, flag("Overwrite the run in DIR.", "--force")] = False,
-    decisions: Annotated[str | None, opt("none|csv|parquet|both", _DECISIONS)] = None,
-    incumbent: Annotated[Path | None, opt("FILE", _INCUMBENT)] = None,
+    decisions: Annotated[
+        str | None,
+        opt(
+            "none|csv|parquet|both",
+            "Which files of decisions DIR gets; parquet, and csv too up to a million cells.",
+        ),
+    ] = None,
+    incumbent: Annotated[
+        Path | None,
+        opt(
+            "FILE",
+            "The decisions of these rounds, a table like decisions.csv: what would have been "
+            "saved? On flows they are shares, not volumes.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, flag("Show what would be played and written.", "--dry-run")] = False,
     as_json: AsJson = False,
     verbose: screen.Verbose = False,
@@ -216,15 +223,16 @@ def report(
                 typer.echo(f"figures: {to}")
 
 
-_BEGIN = (
-    "The built-in problem to begin with, or network: links, costs and capacities of your own. By "
-    "default routing, or network for the name network."
-)
-
-
 def new(
     name: Annotated[str, arg("[NAME]", "The name; NAME.toml is written.")] = "experiment",
-    problem: Annotated[str | None, opt("PROBLEM", _BEGIN)] = None,
+    problem: Annotated[
+        str | None,
+        opt(
+            "PROBLEM",
+            "The built-in problem to begin with, or network: links, costs and capacities of your "
+            "own. By default routing, or network for the name network.",
+        ),
+    ] = None,
     force: Annotated[bool, flag("Overwrite existing files.", "--force")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -368,21 +376,28 @@ def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -
 
 # --- many runs ------------------------------------------------------------------------------------
 
-_HEADROOMS = (
-    "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by in a "
-    "round; 0,0.5,1,2,4,8 by default."
-)
-
-_TARGETS = "Violations per round to aim at (target_violation), a curve of its own; none by default."
-
 
 def compare_command(
     experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
-    headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
-    targets: Annotated[str | None, opt("V,...", _TARGETS)] = None,
+    headrooms: Annotated[
+        str | None,
+        opt(
+            "H,...",
+            "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by "
+            "in a round; 0,0.5,1,2,4,8 by default.",
+        ),
+    ] = None,
+    targets: Annotated[
+        str | None,
+        opt(
+            "V,...",
+            "Violations per round to aim at (target_violation), a curve of its own; none by "
+            "default.",
+        ),
+    ] = None,
     budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
@@ -626,11 +641,10 @@ def tidewolf(
     """
 
 
-_COMMANDS: tuple[Callable[..., None], ...] = (
+for _function in (
     *(run_command, resume, report, new, import_command, sweep_command, compare_command),
     commands.live_command,
     *(commands.serve_command, commands.backup_command, commands.restore_command),
     *(commands.paper_command, commands.check_command, doctor_command, list_command),
-)
-for _function in _COMMANDS:
+):
     app.command(_function.__name__.removesuffix("_command"))(_function)

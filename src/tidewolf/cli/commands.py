@@ -48,11 +48,6 @@ from tidewolf.report import charts, paper
 from tidewolf.storage import copies
 from tidewolf.testing.checks import sentence_of
 
-# Entries, or paths, of a decision that a terminal shows.
-_MOST_SHOWN = 8
-# Smaller ones are not shown.
-_LEAST_SHOWN = 5e-5
-
 
 def live_command(
     experiment: Annotated[Path, arg("FILE", "An experiment file (`tidewolf new network`).")],
@@ -203,16 +198,15 @@ def _in_words(answer: dict[str, Any]) -> str:
     if "paths" in answer:
         shares = [(one["share"], one["path"]) for one in answer["paths"]]
     shares.sort(key=lambda one: -abs(one[0]))
-    listed = [one for one in shares if abs(one[0]) >= _LEAST_SHOWN][:_MOST_SHOWN]
+    # Entries, or paths, of a decision that a terminal shows.
+    # Smaller ones are not shown.
+    listed = [one for one in shares if abs(one[0]) >= 5e-5][:8]
     lines = [first, *(f"  {share:9.4f}  {name}" for share, name in listed)]
     why = textwrap.wrap(answer["why"], 98, break_on_hyphens=False)
     return "\n".join([*lines, *(f"  {line}" for line in why)])
 
 
 # --- check ----------------------------------------------------------------------------------------
-
-# Rounds that the examples of a learner are made for.
-_HORIZON = 60
 
 
 def check_command(
@@ -315,7 +309,8 @@ def _learners(kind: Any) -> list[Any]:
     learners, refused = list[Any](), list[NotSupported]()
     for K in (sets.Simplex(3), sets.L2Ball(2), sets.FlowPolytope.examples()[0]):
         try:
-            learners += kind.examples(K, _HORIZON)
+            # Rounds that the examples of a learner are made for.
+            learners += kind.examples(K, 60)
         except NotSupported as error:
             refused.append(error)
     if refused and not learners:
@@ -412,7 +407,9 @@ def serve_command(
       tidewolf serve --database postgresql://tidewolf@db/tidewolf --port 0
     """
     given = {key: at for key, at in locals().items() if key not in ("data", "database")}
-    from tidewolf.service.server import serve
+    for package in ("fastapi", "orjson", "prometheus_client", "uvicorn"):
+        arguments.import_extra(package, "Serving", "serve")
+    from tidewolf.service.app import serve
 
     serve(_where(data, database), **given)
 

@@ -37,12 +37,6 @@ from tidewolf.report.charts import learner_labels
 from tidewolf.report.page import learner_notes
 
 T = TypeVar("T")
-_ANY_WIDTH = 10_000
-_MOST_COLUMNS = 8
-_UNITS = (
-    "Lower is better in every column. Losses and violations are in the units of the problem; churn "
-    "is half of what all entries changed by from one round to the next."
-)
 
 
 def arg(metavar: str, help: str, **how: Any) -> Any:
@@ -74,9 +68,13 @@ ExperimentName: TypeAlias = Annotated[
         autocompletion=_experiments,
     ),
 ]
-_SEVERAL = "Built-in problems or TOML files; routing by default."
 ExperimentNames: TypeAlias = Annotated[
-    list[str] | None, arg("[EXPERIMENT]...", _SEVERAL, autocompletion=_experiments)
+    list[str] | None,
+    arg(
+        "[EXPERIMENT]...",
+        "Built-in problems or TOML files; routing by default.",
+        autocompletion=_experiments,
+    ),
 ]
 LearnerNames: TypeAlias = Annotated[
     list[str] | None,
@@ -224,11 +222,12 @@ def _print_table(
         for each in columns:
             table.add_column(each.narrow_title, justify="right", vertical="bottom")
         for name, row in zip(names, rows, strict=True):
-            cells = (Text(each.narrow_cell(row)) for each in columns)
-            table.add_row(Text(name, style="bold"), *cells)
-        wide = console.measure(table, options=console.options.update(max_width=_ANY_WIDTH)).maximum
+            table.add_row(
+                Text(name, style="bold"), *(Text(each.narrow_cell(row)) for each in columns)
+            )
+        wide = console.measure(table, options=console.options.update(max_width=10_000)).maximum
         highest = max((column.rank for column in columns), default=0)
-        if highest == 0 or (wide <= console.width and len(columns) < _MOST_COLUMNS):
+        if highest == 0 or (wide <= console.width and len(columns) < 8):
             break
         columns = [each for each in columns if each.rank < highest]
     console.print(table)
@@ -249,16 +248,17 @@ def show_results(
     if sentence := verdict(runs, labels):
         _print(sentence, style="bold")
         _print()
-    title = f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}"
-    _print(title, style="bold")
+    _print(f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}", style="bold")
     _print_table(labels, runs, table_metrics(runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
-    _print(_UNITS)
+    _print(
+        "Lower is better in every column. Losses and violations are in the units of the problem; "
+        "churn is half of what all entries changed by from one round to the next."
+    )
     for sentence in hindsight_sentences(runs):
         _print(sentence, style="yellow")
     if verbose:
-        sees = ((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs)
-        _print(who_sees_what(sees))
+        _print(who_sees_what((type(run.learner).__name__, SEES[run.learner.needs]) for run in runs))
     for who, note in learner_notes(runs, labels):
         if verbose or who == "Incumbent":  # what was made of the user's own file
             _print((f"{who}: ", "bold"), note)

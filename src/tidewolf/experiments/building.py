@@ -28,7 +28,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -58,7 +58,6 @@ from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
-_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -81,7 +80,9 @@ def read_numbers(path: Path, place: Place) -> Table:
         except (OSError, ValueError, EOFError) as error:
             raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
     if path.name.lower().endswith(".npz"):
-        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
+        held = {
+            name: at for name, at in read_arrays(path).items() if name not in ("columns", "times")
+        }
         values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
         if values is not None and values.ndim != 2:
             return Table(None, (), values)
@@ -369,9 +370,8 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     given = stream.given
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
-    make = _problems.named(stream.name)
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = make(rounds=experiment.rounds, seed=seed, **given)
+        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
     return found
 
 
@@ -464,8 +464,7 @@ class TableProblem:
             """The array in a table. Columns that are called as coordinates are get their order."""
             table = read_numbers(path, place)
             times.extend(() if table.times is None else (table.times,))
-            is_ours = self.at.names_any(table.columns)
-            return self.at.points(table, path) if is_ours else table.values
+            return self.at.points(table, path) if self.at.names_any(table.columns) else table.values
 
         if self.tables.losses is not None:
             losses = build_choice(self.tables.losses, self.place.within("losses"), array)
@@ -569,7 +568,7 @@ class RoundReader:
         if isinstance(at, Entries):
             at.names = self.names
         self._unlimited = Unlimited(at.K.shape)
-        self._layouts: dict[tuple[str, Columns], Int64s] = {}
+        self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -677,12 +676,7 @@ class RoundReader:
             i = next(i for i, each in enumerate(values) if not np.isfinite(_floats([each])).all())
             at = repr(columns[i]) if isinstance(columns, tuple) else f"number {i + 1}"
             raise InvalidInput(f"{where}, {at}: expected a finite number, not {shown(values[i])}.")
-        layout = self._layouts.get((name, columns))
-        if layout is None:
-            layout = self._find(name, columns, where)
-            if len(self._layouts) >= MOST_LAYOUTS:
-                self._layouts.clear()
-            self._layouts[name, columns] = layout
+        layout = self._layout(name, columns, where)
         if name == "budgets" or (isinstance(self._at, Entries) and not by_name):
             return numbers
         return self._at.in_order(name, numbers[None], layout)

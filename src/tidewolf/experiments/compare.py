@@ -389,7 +389,6 @@ def _entry(entry: Entry, row: jobs.Row) -> Entry:
 # --- sweeps ---------------------------------------------------------------------------------------
 
 RESULTS, PAGE = "results.parquet", "sweep.html"
-_WHICH = {"experiment": str, "learner": str, "rounds": int, "seed": int}
 
 
 class SweepLine(NamedTuple):
@@ -535,7 +534,7 @@ class Sweep:
                 for name, kind in kinds.items()
             }
 
-        columns = typed(_WHICH)
+        columns = typed({"experiment": str, "learner": str, "rounds": int, "seed": int})
         for name in dict.fromkeys(name for row in flat for name in row["settings"]):
             values = [row["settings"].get(name) for row in flat]
             if any(type(value) not in (int, float, type(None)) for value in values):

@@ -606,19 +606,17 @@ def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
     return _Is(check=items)
 
 
-def _pair(second: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
-    def pair(value: Any, what: str) -> tuple[str, Any]:
+def _pair(
+    second: Callable[[Any, str], Any],
+    first: Callable[[Any, str], Any] = as_text,
+    such: str = "a name and a value",
+) -> Callable[[Any, str], Any]:
+    def pair(value: Any, what: str) -> tuple[Any, Any]:
         if not isinstance(value, tuple | list) or len(value) != 2:
-            raise WrongType(f"{what} is a name and a value, not {shown(value)}.")
-        return as_text(value[0], f"The name in {what}"), second(value[1], what)
+            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
+        return first(value[0], f"The first of {what}"), second(value[1], what)
 
     return pair
-
-
-def _spending(value: Any, what: str) -> tuple[Budget, Path]:
-    if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], Budget):
-        raise WrongType(f"{what} is a Budget and the name of its table, not {shown(value)}.")
-    return value[0], as_path(value[1], what)
 
 
 def _choice(value: Any, what: str, *others: type) -> Any:
@@ -627,9 +625,14 @@ def _choice(value: Any, what: str, *others: type) -> Any:
     return as_kind(value, kinds, f"{what} must be a Choice, such as {such}")
 
 
+def _budget(value: Any, what: str) -> Budget:
+    return as_kind(value, Budget, f"{what} is a Budget")
+
+
 def _values(value: Any, what: str) -> tuple[Any, ...]:
-    items = as_items(value, what, "[100, 200]")
-    return tuple(as_pair("a sweep", (what, item))[1] for item in items)
+    return tuple(
+        as_pair("a sweep", (what, item))[1] for item in as_items(value, what, "[100, 200]")
+    )
 
 
 @final
@@ -783,7 +786,12 @@ class Experiment:
     smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
     budgets: Annotated[
         tuple[tuple[Budget, Path], ...],
-        _each(_spending, '[(tw.Budget("usd", total=90), "usd.csv")]'),
+        _each(
+            _pair(
+                as_path, lambda value, what: as_kind(value, Budget, what), "a Budget and its table"
+            ),
+            '[(tw.Budget("usd", total=90), "usd.csv")]',
+        ),
     ] = ()
     incumbent: Annotated[Path | None, _Is()] = None
     as_run: tuple[str, ...] = ()
@@ -1060,10 +1068,9 @@ def _with_experts(choice: Choice, problem: Problem, fits: bool) -> Choice:
     if period is None and stamps is not None and stamps.dtype.kind == "M" and len(stamps) > 1:
         days = (stamps[-1] - stamps[0]) / np.timedelta64(1, "D")
         period = "1d" if days >= _DAYS and len(stamps) / days >= _PER_DAY else None
-    leader = ["leader"] if fits else []
-    if period is None:
-        return Choice.of(choice.name, {"experts": ["last", *leader]})
-    return Choice.of(choice.name, {"season": period, "experts": ["last", period, *leader]})
+    season = {} if period is None else {"season": period}
+    experts = ["last", *season.values(), *(["leader"] if fits else [])]
+    return Choice.of(choice.name, {**season, "experts": experts})
 
 
 def _refusal(name: str, problem: Problem) -> str | None:

@@ -61,7 +61,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, final
+from typing import Any, NamedTuple, Self, final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -87,7 +87,6 @@ from tidewolf.sets import FlowPolytope, MultiFlow
 DECISIONS_FORMAT = LOG_FORMAT = 1
 # The names of the tables of the first run.
 DECISIONS, PATHS, LIMITS = "decisions", "paths", "limits"
-LOG_ENDING = ".decisions"
 # The largest table that is by default also written as CSV. Unit: cells.
 CSV_CELLS = 1_000_000
 # So many times at most a commodity's flow is split into paths; of longer runs each k-th round.
@@ -108,9 +107,6 @@ _OF_INCUMBENT = (
     "rounds", "loss", "churn", "regret", "hindsight", "violation", "broken", "max_infeasibility",
     "saved",
 )  # fmt: skip
-
-# Called a few times per second with a job, and how far it is.
-RunFollow: TypeAlias = Callable[[Job, RunProgress], None]
 
 
 class Finished(NamedTuple):
@@ -254,7 +250,7 @@ class RunFolder:
     def play(
         self,
         *,
-        progress: RunFollow | None = None,
+        progress: Callable[[Job, RunProgress], None] | None = None,
         stopping: Callable[[], bool] = lambda: False,
         first: Problem | None = None,
     ) -> list[Finished]:
@@ -302,7 +298,7 @@ class RunFolder:
         learner = job.source.learner(job.entrant, problem, job.seed)
         recording, log = jobs.begin(learner, problem, file, job.origin), None
         if self.experiment.decisions != "none":
-            beside = file.with_name(f"{job.label}{LOG_ENDING}")
+            beside = file.with_name(f"{job.label}.decisions")
             found = DecisionLog(beside, recording.stream.shape, recording.t)
             log = recording.decisions = found if found.holds else None
         try:

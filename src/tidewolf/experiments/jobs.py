@@ -483,8 +483,10 @@ def _begin(
     unwanted = list(recordings.glob(".*.part"))  # of a process that was killed while it wrote
     results = [file for file in results if file.exists()]
     if force:
-        numbers = (file for file in recordings.glob("[0-9]*") if file.name.isdecimal())
-        unwanted += [*results, *numbers]
+        unwanted += [
+            *results,
+            *(file for file in recordings.glob("[0-9]*") if file.name.isdecimal()),
+        ]
     elif results and not journal.exists():
         names = ", ".join(file.name for file in results)
         raise InvalidInput(f"{journal.parent} holds {names} already. {_OTHERWISE}")
@@ -565,8 +567,7 @@ def locked(folder: Path, what: str, *, again: bool = False) -> Iterator[None]:
 # Called a few times per second with the number of a job, and how far it is.
 Follow: TypeAlias = Callable[[int, RunProgress], None]
 
-# The pool starts all of them at once.
-MOST_JOBS = 1024
+# How long a cluster may take to answer. Unit: seconds.
 _CONNECT_SECONDS = 10
 
 
@@ -580,8 +581,7 @@ def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None)
 
 
 def processors() -> int:
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def serial(follow: Follow | None = None) -> Engine:
@@ -597,7 +597,8 @@ def serial(follow: Follow | None = None) -> Engine:
 
 def on_processes(jobs: int) -> Engine:
     """So many processes of this machine; one is this process itself."""
-    jobs = as_count(jobs, "The number of jobs", most=MOST_JOBS)
+    # The pool starts all of them at once.
+    jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
 
@@ -634,10 +635,8 @@ def _pooled(joblib: Any, jobs: int, given: Mapping[int, Task], sent: list[int]) 
             yield joblib.delayed(_in_other_process)(number, task)
 
     how = {"batch_size": 1, "pre_dispatch": jobs, "max_nbytes": None}
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)
-        with _without_sigint():
-            answers = pool(tasks())
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1), _without_sigint():
+        answers = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", **how)(tasks())
     try:
         # `yield from` would close it before the warning is silenced
         for done in answers:  # noqa: UP028

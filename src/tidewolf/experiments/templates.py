@@ -339,8 +339,7 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
     """
     demands, optima = _rounds(folder)
     tunnels, data = _tunnels(folder / "tunnels.txt"), data_folder(path)
-    used = np.argwhere(demands.max(axis=0) > 0.0).tolist()
-    pairs = [(int(i), int(j)) for i, j in used if i != j]
+    pairs = [(int(i), int(j)) for i, j in np.argwhere(demands.max(axis=0) > 0.0).tolist() if i != j]
     choice: dict[str, Any] = {"paths": "k-shortest", "k": _K}
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {}
     if tunnels is not None:
@@ -369,11 +368,13 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
 
 def _rounds(folder: Path) -> tuple[Floats, Floats | None]:
     """Demands, (rounds, nodes, nodes), and the optimum of each round; None if a file has none."""
-    files = ((folder / name).glob("*.hist") for name in ("train", "test"))
     parts = [
         path
-        for found in files
-        for path in sorted(found, key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)))
+        for name in ("train", "test")
+        for path in sorted(
+            (folder / name).glob("*.hist"),
+            key=lambda path: (not path.stem.isdigit(), path.stem.zfill(9)),
+        )
     ]
     if not parts:
         words = f"there is no train/1.hist or test/1.hist in {folder}"

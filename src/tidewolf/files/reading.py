@@ -56,10 +56,8 @@ FILL = 'fill it in; a table of rounds may have gaps with [stream] gaps = "last" 
 _GAPS = frozenset(("", "nan", "na", "n/a", "#n/a", "null", "none"))
 # Characters that no text has.
 _NO_TEXT = re.compile(r"[\x00-\x08\x0b\x0e-\x1f]")
-_LONGEST_TEXT = 1000
 # What a sheet of Excel has.
 _MOST_ROWS = 1 << 20
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # What any file may unpack to, in bytes.
 ALWAYS_UNPACKED = 64 << 20
 # How many times its size a larger file may unpack to.
@@ -298,7 +296,10 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
         with _HEADERS, zipfile.ZipFile(path) as archive, np.load(path) as arrays:
             members = archive.infolist()
             require_unpacked(path, sum(member.file_size for member in members))
-            if any(member.compress_type not in _METHODS for member in members):
+            if any(
+                member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+                for member in members
+            ):
                 raise ValueError("it is packed in a way that NumPy does not write")
             return dict(arrays)
     except TidewolfError:
@@ -619,14 +620,15 @@ def _read_parquet(path: Path, format: FileFormat) -> Cells:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(i) for i in range(about.num_row_groups)]
     rows = max(about.num_rows, sum(group.num_rows for group in groups))
-    claimed = sum(group.total_byte_size for group in groups)
-    require_unpacked(path, max(8 * rows * len(schema), claimed))
+    require_unpacked(
+        path, max(8 * rows * len(schema), sum(group.total_byte_size for group in groups))
+    )
     texts = [each.name for each in schema if not types.is_primitive(each.type)]
     table = parquet.read_table(path, read_dictionary=texts)  # a text that comes often once
     header, columns = [str(name) for name in table.column_names], []
     for name, column in zip(header, table.columns, strict=True):
         found = column.to_pandas() if name in texts else column
-        if name in texts and any(len(str(text)) > _LONGEST_TEXT for text in found.cat.categories):
+        if name in texts and any(len(str(text)) > 1000 for text in found.cat.categories):
             raise InvalidInput(f'{path}, column "{name}": it holds texts that are no names.')
         columns.append(found.to_numpy(dtype=object) if name in texts else found.to_numpy())
     utc = bool(header) and getattr(table.column(0).type, "tz", None) is not None

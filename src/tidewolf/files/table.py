@@ -375,8 +375,7 @@ def _filled(table: Table, gaps: str, imputed: bool) -> Floats:
             f'{table.places[i]}, column "{table.columns[j]}": there is no number; {why}.'
         )
     last = np.maximum.accumulate(np.where(empty, -1, np.arange(len(values))[:, None]), axis=0)
-    source = np.where(last < 0, np.argmin(empty, axis=0), last)
-    return np.take_along_axis(values, source, axis=0)
+    return np.take_along_axis(values, np.where(last < 0, np.argmin(empty, axis=0), last), axis=0)
 
 
 # --- graphs ---------------------------------------------------------------------------------------

@@ -26,16 +26,14 @@ from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core import arguments, batch, checkpoint
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.run import Run
+from tidewolf.evaluation.run import Run
 
 PAGE_FORMAT = 4
 # How many hues the page defines; further ones begin again.
@@ -261,7 +259,12 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         box = (left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high)
         tooltip = chart.draw(drawn.add_axes(box), PAGE)
         buffer = io.StringIO()
-        drawn.savefig(buffer, format="svg", transparent=True, metadata=_NO_METADATA)
+        drawn.savefig(
+            buffer,
+            format="svg",
+            transparent=True,
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     ends = ", ".join(f"{entry.label} {entry.value}".strip() for entry in chart.legend)
     return {
         "title": chart.title,
@@ -277,16 +280,14 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
     }
 
 
-_NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
-
-
 def inline(document: str) -> str:
     """The inside of the <svg> of a document without what several charts of a page cannot share:
     names, clips (nothing leaves the axes), style sheets.
     """
     inside = re.split(r"<svg[^>]*>", document)[1]
-    named = r'<(metadata|defs)>.*?</\1>| (id|clip-path)="[^"]*"'
-    inside = re.sub(named, "", inside, flags=re.DOTALL)
+    inside = re.sub(
+        r'<(metadata|defs)>.*?</\1>| (id|clip-path)="[^"]*"', "", inside, flags=re.DOTALL
+    )
     inside = re.sub(
         r' (?:d|x|y|transform)="[^"]*"',
         lambda part: re.sub(r"\d+\.\d{2,}", lambda n: f"{float(n[0]):.1f}", part[0]),

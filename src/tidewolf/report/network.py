@@ -15,21 +15,21 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
+from tidewolf.evaluation.run import Run
+from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
 from tidewolf.functions.loads import share
+from tidewolf.networks.network import Network, routes_of
+from tidewolf.problems import Problem
 from tidewolf.report import charts
 from tidewolf.report.charts import LEVELS, Chart, Clock, RunStyle, ShownRun, Table, table
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.run import Run
-    from tidewolf.networks.network import Network
-    from tidewolf.problems import Problem
+from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
 
 # Of a larger network only those links are drawn that carry most.
 LINKS = 240
@@ -67,8 +67,6 @@ def _graph(K: Any, net: Network | None) -> tuple[Any, ...] | None:
     """Nodes, sources, targets, pairs of ends and names of links of a set of flows; None for other
     sets.
     """
-    from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
-
     if net is not None:
         at = {node: i for i, node in enumerate(net.nodes)}
         sources, targets = (
@@ -96,9 +94,6 @@ def links_of(run: Run, clock: Clock, net: Network | None = None) -> tuple[Any, .
     """Nodes, sources, targets and links of a run's set of flows, loaded by the mean points of the
     run's parts; None for other sets.
     """
-    from tidewolf.functions import Capacity, LoadLimit, MaxUtilization
-    from tidewolf.sets import MultiFlow
-
     K: Any = run.learner.K
     losses: Any = run.stream.losses
     limits: Any = run.stream.constraints
@@ -336,8 +331,6 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
     """The heaviest paths of the last part of a run; None for sets without paths."""
-    from tidewolf.networks.network import routes_of
-
     trajectory = each.run.trajectory
     assert trajectory is not None
     K: Any = each.run.learner.K

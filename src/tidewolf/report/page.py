@@ -17,7 +17,7 @@ from functools import partial
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,16 +26,14 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, Tidewo
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
+from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
+from tidewolf.evaluation.run import Run
+from tidewolf.networks.network import Network
+from tidewolf.problems import Problem
 from tidewolf.report import charts
 from tidewolf.report import network as networks
 from tidewolf.report.charts import HUES, Cell, Chart, Clock, PlotLine, Rows, RunStyle, Table, table
 from tidewolf.sets.base import Polyhedral
-
-if TYPE_CHECKING:
-    from tidewolf.evaluation.intervals import Interval, Intervals
-    from tidewolf.evaluation.run import Run
-    from tidewolf.networks.network import Network
-    from tidewolf.problems import Problem
 
 DECISION_FILES = tuple(
     f"{name}*.{ending}"
@@ -44,7 +42,6 @@ DECISION_FILES = tuple(
 )
 # Of more runs, only the first have weights, networks and decisions over time.
 MAX_RUNS = 6
-_TABLE_ROWS = 10
 
 
 # --- the page of runs -----------------------------------------------------------------------------
@@ -56,8 +53,9 @@ def write(path: str | os.PathLike[str], runs: Sequence[Run], **about: Any) -> No
     page links to the decision files beside it.
     """
     forms = (sorted(Path(path).parent.glob(form)) for form in DECISION_FILES)
-    beside = [file.name for files in forms for file in files]
-    record = _record(runs, **{"decisions": beside, **about})
+    record = _record(
+        runs, **{"decisions": [file.name for files in forms for file in files], **about}
+    )
     checkpoint.write(Path(path).with_suffix(".json"), json.dumps(record, allow_nan=False).encode())
     checkpoint.write(path, charts.document("run", record).encode())
 
@@ -314,7 +312,7 @@ def _totals_chart(name: str, lines: Sequence[PlotLine], clock: Clock) -> Chart:
     last = (interval(line.bracket) if line.bracket else number(line.values[-1]) for line in lines)
     ends = (end.partition(" \u00b1")[0] for end in last)
     rounds, title = len(lines[0].values), f"Cumulative {name}"
-    at = np.unique(np.linspace(0, rounds, min(rounds, _TABLE_ROWS) + 1).round().astype(int))[1:]
+    at = np.unique(np.linspace(0, rounds, min(rounds, 10) + 1).round().astype(int))[1:]
     rows = [
         (clock.moment(t - 1), *(number(float(line.values[t - 1])) for line in lines))
         for t in at.tolist()
@@ -522,8 +520,6 @@ _QUICK = 2_000_000
 
 def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     """The intervals of each run if each is a linear program of moderate size, else none."""
-    from tidewolf.evaluation.intervals import shared_intervals
-
     for run in runs:
         K, stream = run.learner.K, run.stream
         if not (

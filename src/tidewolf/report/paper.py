@@ -165,8 +165,9 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
                 best = best_in_hindsight(K, problem.stream)
                 for name, learner in learners(K, T).items():
                     found = run(learner, problem.stream, comparator=best)
-                    own = totals_of(found)
-                    totals[name][:, i, seed] = np.maximum(totals[name][:, i, seed], own)
+                    totals[name][:, i, seed] = np.maximum(
+                        totals[name][:, i, seed], totals_of(found)
+                    )
                     calls[name][i, seed] = max(calls[name][i, seed], found.oracle_calls)
                     shares = np.cumsum(found.calls) / np.arange(1, T + 1)
                     prefix[name] = max(prefix[name], float(shares.max()))
@@ -182,8 +183,7 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
 
 
 def totals_of(found: Run) -> tuple[float, float]:
-    regret = math.nan if found.regret is None else found.regret[1]
-    return regret, float(found.violations.sum())
+    return (math.nan if found.regret is None else found.regret[1]), float(found.violations.sum())
 
 
 def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
@@ -204,8 +204,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
     for seed in range(seeds):
         learner = BanditPrimalDual(K, horizon=T, seed=seed, **SLOPES, **sizes)
         guarantee = learner.guarantee()
-        found = run(learner, stream, comparator=best)
-        totals.append(totals_of(found))
+        totals.append(totals_of(run(learner, stream, comparator=best)))
     assert guarantee is not None
     half = float(stdtrit(seeds - 1, (1.0 + CONFIDENCE) / 2.0)) / math.sqrt(seeds)
     mean, spread = np.mean(totals, axis=0), half * np.std(totals, axis=0, ddof=1)
@@ -215,8 +214,7 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
 
 def _printed(K: ConvexSet, T: int) -> Run:
     """Algorithm 4 with the constants of Theorem 4.1, from the center."""
-    learner = PrimalDual.theorem(K, horizon=T, **SLOPES)
-    return run(learner, _stream(K, T, 0, "moving").stream)
+    return run(PrimalDual.theorem(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
 
 
 def _examples() -> tuple[tuple[str, Run], ...]:

@@ -5,7 +5,8 @@
 A request is acknowledged once it is on disk. Rounds count from 1, as in requests.
 
 one request
-    app.py              the checks that every request passes, every resource with its models
+    app.py              the checks that every request passes, every resource with its models; how
+                        the process starts and how it ends
     requests.py         callers and tokens, load and quotas, strict JSON, problems (RFC 9457);
                         uvicorn's connections, with limits on time, size and number
     models.py           bodies and answers, which are the OpenAPI schema; what a session is made of,
@@ -13,9 +14,6 @@ one request
     sessions.py         all sessions by name: opened at first use, closed when they fail; what
                         operators do to one: mode, pin, rollback, migrate
     hosted_session.py   one session: which point is played, what it observes, the note of a round
-
-the process
-    server.py           how it starts and how it ends
 
 to look at
     pages.py            HTML, and metrics for Prometheus

@@ -15,22 +15,40 @@ and is always answered. /docs and /openapi.json reveal nothing of sessions and n
 
 A server without tokens on loopback answers to names of loopback alone, so that no page of the web
 can reach it under a name of its own; and no page of another origin may change anything anywhere.
+
+`serve` is the process: open the store, print one line when ready, drain on SIGTERM or SIGINT.
+
+    bind  ->  open  ->  answer /healthz  ->  compile what the sessions need
+    ->  "tidewolf serves http://127.0.0.1:8000", and /readyz says yes  ->  SIGTERM or SIGINT
+    ->  take nothing more  ->  finish what is under way  ->  keep it  ->  close  ->  exit code 0
+
+A second signal ends it at once; what was acknowledged is on disk even then.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import ipaddress
 import json
+import os
+import pathlib
 import re
+import resource
+import socket
 import sys
+import threading
 import time
+import warnings
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
 
+import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
 from fastapi.routing import APIRoute
@@ -40,20 +58,28 @@ from starlette.routing import Match, Route
 
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
-from tidewolf.core.errors import Overloaded, TidewolfError, TooMany, UnknownSession
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotCached,
+    OtherVersions,
+    Overloaded,
+    TidewolfError,
+    TooMany,
+    UnknownSession,
+    require,
+)
 from tidewolf.service import hosted_session, pages, requests
 from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
+from tidewolf.storage.session_store import SessionStore
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
-ALWAYS = frozenset(("/healthz", "/readyz", "/metrics"))
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))
-LOOPBACK = frozenset((b"localhost", b"127.0.0.1", b"[::1]"))
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"))
 # The status of requests whose client did not wait for an answer, as others count it.
 LEFT = 499
@@ -72,10 +98,6 @@ _SAFE = [
 ]
 _AGAIN = {"Retry-After": {"schema": {"type": "integer"}, "description": "Unit: seconds."}}
 _HEADERS = {401: {"WWW-Authenticate": {"schema": {"type": "string"}}}, 429: _AGAIN, 503: _AGAIN}
-_ABOUT = (
-    "Decisions, round after round, inside a hard set, under limits that move with time. Rounds "
-    "count from 1."
-)
 
 
 @final
@@ -118,7 +140,10 @@ class App(FastAPI):
         super().__init__(
             title="tidewolf",
             version=__version__,
-            description=_ABOUT,
+            description=(
+                "Decisions, round after round, inside a hard set, under limits that move with "
+                "time. Rounds count from 1."
+            ),
             license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
             openapi_url=None,
             redirect_slashes=False,
@@ -198,7 +223,7 @@ class App(FastAPI):
             self._require_own_site(scope["method"], headers)
             refused = "token"
             scope[CALLER] = caller = self._caller(path, headers)
-            if path in ALWAYS:
+            if path in {"/healthz", "/readyz", "/metrics"}:
                 return False
             refused = "overload"
             traffic.enter()
@@ -226,7 +251,7 @@ class App(FastAPI):
         host, origin = headers.get(b"host", b""), headers.get(b"origin")
         name, _, port = host.rpartition(b":")
         name = (name if name and port.isdigit() else host).lower()
-        if self._loopback_only and name not in LOOPBACK:
+        if self._loopback_only and name not in {b"localhost", b"127.0.0.1", b"[::1]"}:
             cure = "start it with --token-file, or --insecure"
             raise Refused(403, f"A server without tokens answers to localhost alone: {cure}.")
         writes = method not in ("GET", "HEAD", "OPTIONS")
@@ -237,10 +262,9 @@ class App(FastAPI):
         method, other = method if method in METHODS else requests.OTHER, requests.OTHER
         self.traffic.count(getattr(scope.get("route"), "path", other), method, status, seconds)
         if self._log:
-            who = scope[CALLER].who if CALLER in scope else "unknown"
             line = {
                 "at": round(time.time(), 3),
-                "who": who,
+                "who": (scope[CALLER].who if CALLER in scope else "unknown"),
                 "method": method,
                 "path": scope["path"][:300],
                 "status": status,
@@ -554,3 +578,163 @@ async def readyz(call: Call) -> Response:
 
 
 api.routes.extend(_open.routes)
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+# How long requests under way may take once the server is stopping. Unit: seconds.
+DRAIN = 8
+# How long threads have after that. Unit: seconds.
+GRACE = 1.0
+# How long a connection may be idle; longer than clients keep theirs. Unit: seconds.
+KEEP_ALIVE = 75
+# Files that are no connections.
+SPARE = 200
+
+
+def serve(
+    where: str | pathlib.Path,
+    *,
+    host: str,
+    port: int,
+    token_file: pathlib.Path | None,
+    insecure: bool,
+    commit_within: float,
+    takeover_after: float,
+    max_sessions: int,
+    max_body: int,
+    body_seconds: float,
+    max_waiting: int,
+    rate: float | None,
+    observation_rate: float | None,
+    token_sessions: int | None,
+    log: bool,
+) -> None:
+    """Serve sessions until a signal comes, with the options of `tidewolf serve`; `where` is a
+    folder, made if there is none, or "postgresql://...".
+    """
+    tokens = Tokens() if token_file is None else Tokens.read(token_file)
+    require_closed_door(host, bool(tokens), insecure)
+    with ExitStack() as last:
+        listener = last.enter_context(listen(host, port))
+        address = _address(host, listener)
+        store = SessionStore.open(
+            where, commit_within=commit_within, holder=address, takeover_after=takeover_after
+        )
+        last.callback(store.close)
+        sessions = Sessions(store, limits=requests.Limits(sessions=max_sessions))
+        closing = last.enter_context(ExitStack())
+        closing.callback(sessions.close)
+        app = App(
+            sessions,
+            tokens,
+            Quotas(rate, observation_rate, token_sessions),
+            Traffic(max_waiting),
+            longest_body=max_body,
+            body_seconds=body_seconds,
+            loopback_only=not tokens and not insecure,
+            log=log,
+        )
+        is_over = _run(app, listener, address)
+        if not is_over:
+            closing.pop_all()  # threads still compute in them
+    if not is_over:  # requests that compute for long were asked to come again
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(0)
+
+
+def _run(app: App, listener: socket.socket, address: str) -> bool:
+    config = uvicorn.Config(
+        app,
+        http=type("Careful", (requests.Careful,), {"most": _connections(requests.Careful.most)}),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="critical",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=DRAIN,
+    )
+    _prepare_process()
+    warm = partial(m.warm_store, app.sessions.store)
+    requests.Server(config, app.traffic, address, warm).run([listener])
+    last = threading.Thread(target=app.close, daemon=True)
+    last.start()
+    last.join(GRACE)
+    return not last.is_alive()
+
+
+def _connections(most: int) -> int:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most + SPARE if hard == resource.RLIM_INFINITY else min(hard, most + SPARE)
+    if 0 <= soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return most if soft < 0 else max(1, min(most, soft - SPARE))
+
+
+def _prepare_process() -> None:
+    """Switch between threads often; collect garbage in cycles seldom, and never among what was
+    imported, because a full collection stops all requests for a tenth of a second, and almost
+    nothing here is in a cycle; ignore warnings about what callers send, each text of which would
+    stay in memory, and show those about the machine once.
+    """
+    # How long a thread computes before another one may. Unit: seconds.
+    sys.setswitchinterval(0.001)
+    gc.collect()
+    gc.freeze()
+    # Python's thresholds for looking for garbage in cycles.
+    gc.set_threshold(*(20_000, 20, 100))
+    warnings.simplefilter("ignore")
+    for kind in (NotCached, OtherVersions):
+        warnings.simplefilter("default", kind)
+
+
+def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
+    """Refuse to listen beyond this machine without tokens, unless `insecure` allows it.
+
+    Examples
+    --------
+    >>> from tidewolf.service.app import require_closed_door
+    >>> require_closed_door("127.0.0.1", has_tokens=False, insecure=False)
+    >>> require_closed_door("0.0.0.0", has_tokens=True, insecure=False)
+    """
+    is_loopback = host.lower() == "localhost"
+    with suppress(ValueError):
+        is_loopback = ipaddress.ip_address(host).is_loopback
+    require(
+        has_tokens or insecure or is_loopback,
+        InvalidInput,
+        f"At {host} other machines could use the service without a token: give --token-file, or "
+        "--insecure, or stay at 127.0.0.1.",
+    )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections, which wait until they are answered; port 0 is any free one.
+
+    Examples
+    --------
+    >>> from tidewolf.service.app import listen
+    >>> with listen("127.0.0.1", 0) as listener:
+    ...     listener.getsockname()[1] > 0
+    True
+    """
+    require(
+        0 <= port <= 65535, InvalidInput, f"A port is a whole number from 0 to 65535, not {port}."
+    )
+    try:
+        found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
+        return socket.create_server(found[0][-1], family=found[0][0])
+    except OSError as error:
+        raise InvalidInput(
+            f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
+        ) from None
+
+
+def _address(host: str, listener: socket.socket) -> str:
+    host = socket.gethostname() if host in ("", "0.0.0.0", "::") else host
+    return f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"

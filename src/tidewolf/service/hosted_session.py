@@ -67,10 +67,6 @@ if TYPE_CHECKING:
 
 # Rounds that were observed last and are remembered: at most, at least, and entries of points.
 RECENT, FEWEST, ROOM = 32, 4, 100_000
-# Lines of the audit on the page of a session.
-SHOWN_ENTRIES = 20
-# Observations from one stored state to the next: opening a session observes so many again.
-SNAPSHOT_EVERY = 500
 # How long what is read waits for what is being written. Unit: seconds.
 TO_DISK = 30.0
 # The name of the incumbent's point in the advice of a request.
@@ -90,8 +86,6 @@ def ended(future: Future[None]) -> Future[None]:
 
 
 _NUMBER = np.dtype("<f8")
-# Fields that are not in the line of JSON.
-_BESIDE = ("decision", "proposal", "at", "cost", "violation")
 
 
 class Note(NamedTuple):
@@ -154,10 +148,12 @@ class Note(NamedTuple):
     violation: float | None = None
 
     def row(self, number: int) -> Round:
+        # Fields that are not in the line of JSON.
         text: dict[str, Any] = {
             key: value
             for key, value in self._asdict().items()
-            if key not in _BESIDE and value != self._field_defaults[key]
+            if key not in ("decision", "proposal", "at", "cost", "violation")
+            and value != self._field_defaults[key]
         }
         points = self.decision, self.proposal
         text["arrays"] = (points[0] is not None) + 2 * (points[1] is not None)
@@ -386,13 +382,14 @@ class HostedSession:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
         self.settings = Settings.of(info.settings)
+        # Observations from one stored state to the next: opening a session observes so many again.
         self.session: Session[Any] = Session.open(
             host.store,
             built.learner,
             name=info.name,
             expire_after=self.settings.expire_after,
             read_only=looks,
-            snapshot_every=SNAPSHOT_EVERY,
+            snapshot_every=500,
         )
         # what requests have taken lately
         self.seconds = math.inf
@@ -760,7 +757,7 @@ class HostedSession:
 
     def facts(self) -> dict[str, Any]:
         last = next(reversed(self.recent.values()), Note(None))
-        entries = self.store.entries(self.name, most=SHOWN_ENTRIES, newest=True)
+        # Lines of the audit on the page of a session.
         return {
             **self.description(),
             **self.experts(),
@@ -768,7 +765,7 @@ class HostedSession:
             "history": [note.past(number + 1) for number, note in self.recent.items()],
             "decision": self.decision(self.session.round),
             "limits": dict(self.broken),
-            "audit": [vars(one) for one in entries],
+            "audit": [vars(one) for one in self.store.entries(self.name, most=20, newest=True)],
         }
 
 

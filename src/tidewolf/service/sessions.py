@@ -124,8 +124,6 @@ def _last_notes(
 UNREADABLE = (errors.BrokenFile, errors.OtherSettings, errors.NewerFormat, errors.OlderFormat)
 # What a request may take without a thread, while others wait. Unit: seconds.
 QUICK = 0.003
-# How long an overview is reused. Unit: seconds.
-OVERVIEW_FOR = 1.0
 
 
 class Reply(NamedTuple):
@@ -250,10 +248,9 @@ class Sessions:
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
-        infos = self.store.infos(prefix, after, most)
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
-            for info in infos
+            for info in self.store.infos(prefix, after, most)
             for own in [Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
@@ -270,9 +267,11 @@ class Sessions:
     # --- decisions and observations ---------------------------------------------------------------
 
     def decide(self, name: str, body: m.DecisionRequest) -> Reply:
-        writing = self.store.transaction(name)
         try:
-            with self._held(name, looks=True) as hosted, writing as transaction:
+            with (
+                self._held(name, looks=True) as hosted,
+                self.store.transaction(name) as transaction,
+            ):
                 answer = hosted.decide(body)
         except UNREADABLE as error:
             return self._without_session(name, body, error)
@@ -374,7 +373,8 @@ class Sessions:
         """The state of all sessions, without opening any; reused for a second."""
         with self._looking:
             when, found = self._overview
-            if time.monotonic() - when > OVERVIEW_FOR:
+            # How long an overview is reused. Unit: seconds.
+            if time.monotonic() - when > 1.0:
                 before, self._read = self._read, {}
                 found = [self._overview_of(info, before) for info in self.store.infos(most=None)]
                 self._overview = (time.monotonic(), found)

@@ -36,11 +36,6 @@ _WRITE_SESSION = (
     "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
     " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
 )
-# What tells the servers of a PostgreSQL to look whether they lost a session.
-_RESTORED = (
-    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET value = "
-    "CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
-)
 
 # Called with how many sessions are done, and of how many.
 Progress = Callable[[int, int], None]
@@ -255,7 +250,11 @@ def _target(where: str | Path) -> Iterator[Database]:
             postgres.prepare(remote)
             with remote.transaction():
                 yield remote
-                remote.execute(_RESTORED)
+                # What tells the servers of a PostgreSQL to look whether they lost a session.
+                remote.execute(
+                    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET "
+                    "value = CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
+                )
         return
     folder = Path(where).resolve()
     folder.mkdir(parents=True, exist_ok=True)

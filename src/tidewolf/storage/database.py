@@ -56,8 +56,6 @@ if TYPE_CHECKING:
 
 # Settings under which a commit is on disk when it returns, and readers see the file meanwhile.
 DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
-# SQLite's errors that say nothing about what is in a file.
-_OF_THE_PLACE = {"BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"}
 
 
 class FateUnknown(CheckpointError):
@@ -191,7 +189,9 @@ class InPlace:
 
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:
     name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
-    if name.split("_")[1] in _OF_THE_PLACE and not isinstance(error, UnicodeDecodeError):
+    # SQLite's errors that say nothing about what is in a file
+    of_the_place = ["BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"]
+    if name.split("_")[1] in of_the_place and not isinstance(error, UnicodeDecodeError):
         return CheckpointError(f"{where} cannot be used: {error}. {fix}")
     return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")
 
@@ -349,15 +349,6 @@ _MOVE_HEAD = (
     f"UPDATE head SET {_HEAD.replace(',', ' = ?,')} = ?, observed = ? WHERE session = ? AND "
     "last = ? AND link = ? AND epoch = ?"
 )
-_ADD = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)"
-_WRITE_CONTENT = (
-    "INSERT INTO contents VALUES (?, ?, ?) ON CONFLICT (session, round) DO UPDATE SET content = "
-    "excluded.content"
-)
-_WRITE_SNAPSHOT = (
-    "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT (session, number) DO UPDATE SET state "
-    "= excluded.state, seal = excluded.seal"
-)
 
 
 @final
@@ -369,8 +360,9 @@ class Tables:
         return self.db.rows(f"SELECT {rest}", (self._session, *values))
 
     def _delete(self, table: str, which: str, value: int) -> None:
-        sql = f"DELETE FROM {table} WHERE session = ? AND {which} ?"
-        self.db.execute(sql, (self._session, value))
+        self.db.execute(
+            f"DELETE FROM {table} WHERE session = ? AND {which} ?", (self._session, value)
+        )
 
     # --- the head and the events ------------------------------------------------------------------
 
@@ -389,7 +381,7 @@ class Tables:
         return self.db.execute(_MOVE_HEAD, values) == 1
 
     def add(self, row: Row) -> None:
-        self.db.execute(_ADD, (self._session, *row))
+        self.db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (self._session, *row))
 
     def some_rows(self, after: int, last: int) -> list[Row]:
         which = "session = ? AND number > ? AND number <= ? ORDER BY number LIMIT ?"
@@ -433,8 +425,11 @@ class Tables:
                 apart.append(number)
         for number in {*older} - {*apart[1:][-_SNAPSHOTS:], head.first or None}:
             self._delete("snapshots", "number =", number)
-        values = (self._session, head.last, state, digest(head.link, state))
-        self.db.execute(_WRITE_SNAPSHOT, values)
+        self.db.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?) ON CONFLICT (session, number) DO UPDATE "
+            "SET state = excluded.state, seal = excluded.seal",
+            (self._session, head.last, state, digest(head.link, state)),
+        )
 
     def snapshots(self, head: Head) -> Iterator[tuple[int, bytes, bytes]]:
         """The states that are kept and whole, newest first: after which event, its link, and the
@@ -465,7 +460,11 @@ class Tables:
 
     def write_contents(self, contents: Mapping[int, str | None]) -> None:
         for number, content in contents.items():
-            self.db.execute(_WRITE_CONTENT, (self._session, number, content))
+            self.db.execute(
+                "INSERT INTO contents VALUES (?, ?, ?) ON CONFLICT (session, round) DO UPDATE "
+                "SET content = excluded.content",
+                (self._session, number, content),
+            )
 
     def note(self, name: str, value: str) -> None:
         ((count,),) = self._rows(
@@ -513,8 +512,6 @@ class Tables:
 
 # How often files are copied again that a writer changed meanwhile.
 _ATTEMPTS = 20
-# Where a file of SQLite has `user_version`, as four bytes.
-_USER_VERSION = 60
 
 
 @final
@@ -587,7 +584,8 @@ class File:
 
     def _acknowledge(self, count: int) -> None:
         with suppress(OSError):  # what SQLite would write, in a tenth of its time
-            os.pwrite(self._note, min(count, 2**31 - 1).to_bytes(4), _USER_VERSION)
+            # Where a file of SQLite has `user_version`, as four bytes.
+            os.pwrite(self._note, min(count, 2**31 - 1).to_bytes(4), 60)
         self._acknowledged = count
 
     def reread(self) -> Tables | None:

@@ -224,9 +224,10 @@ class Journal(Generic[S]):
         content = observation.content(seen.last, None) if by_number or self.numbered else None
         given = seen.given
         if not isinstance(given, FirstOrder):
-            value = float(found.columns[0, VALUE])
             K, rows = self.learner.K, given.given
-            given = observation.of_costs(K, rows[1], rows[5], seen.x, value)
+            given = observation.of_costs(
+                K, rows[1], rows[5], seen.x, float(found.columns[0, VALUE])
+            )
         with self._mutex:
             self._require_writable()
             last, data = self._place.last + 1, encode_plain(given)
@@ -447,7 +448,6 @@ _KINDS: dict[str, Any] = {kind.__name__: kind for kind in (FirstOrder, Bandit, F
 _INFO = "RoundInfo"
 # What was played; what that cost; whether the next round was not committed, as with deadlines; what
 # is remembered of costs.
-_HOW = ("point", "instead", "unsettled", "costs")
 _DOUBLE = np.dtype(np.float64)
 _ARRAYS = ",".join([f'["{_DOUBLE.str}",[%s]]'] * 2)
 # What stands before the arrays of plain feedback, as `encode` writes it.
@@ -500,7 +500,13 @@ def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
 
 def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
     name, record, *more = checkpoint.unpacked(data, K.center)
-    how = _checked_fields(more[0], _HOW, "observation") if more else {}
+    # What was played; what that cost; whether the next round was not committed, as with deadlines;
+    # what is remembered of costs.
+    how = (
+        _checked_fields(more[0], ("point", "instead", "unsettled", "costs"), "observation")
+        if more
+        else {}
+    )
     point, instead = how.get("point"), how.get("instead")
     if point is not None:
         if not conforming.is_member(K, point):

@@ -83,7 +83,6 @@ _SETTINGS = {
     "tcp_keepalives_count": str(_PROBES),
 }
 # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call that success
-_COMMIT = "SET LOCAL statement_timeout = 0; COMMIT"
 _PASSWORD = re.compile(r"(?s)^(\w+://[^:@/?#]*):(.*)@")
 _PARAMETER = re.compile(r"(?s)([?&](?:ssl)?password=)([^&]*)")
 
@@ -267,7 +266,9 @@ class Postgres:
             what = "the connection was lost" if is_lost else "a statement failed"
             raise self._driver.OperationalError(f"{what} before the commit, and nothing was kept")
         try:
-            connection.execute(_COMMIT)
+            # a limit on COMMIT would cut short its wait for replicas, and PostgreSQL would call
+            # that success
+            connection.execute("SET LOCAL statement_timeout = 0; COMMIT")
         except self._driver.Error as error:
             if not connection.closed:
                 raise
@@ -323,20 +324,9 @@ FRESH = 0.6
 TAKEOVER_AFTER = 10.0
 # How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
-_SERVERS = (
-    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-    "since DOUBLE PRECISION NOT NULL)"
-)
 # Servers of versions that had no such column are there as long as their connections.
-_UNTIL = "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
 _LATER = "clock_timestamp() + make_interval(secs => $2)"
 _STAY = f"UPDATE servers SET until = {_LATER} WHERE id = $1 AND until > clock_timestamp()"
-# Without the rows of those who were killed.
-_SWEEP = "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)"
-# The advisory lock of those who make tables.
-_MAKING = int.from_bytes(b"tidewolf", signed=True)
-# PostgreSQL's code for a row that another transaction has locked.
-_LOCKED = "55P03"
 
 
 @final
@@ -382,7 +372,8 @@ class Cluster:
             db.rows("SELECT 1 FROM sessions WHERE number = ? FOR UPDATE NOWAIT", (number,))
             db.rows("SELECT 1 FROM head WHERE session = ? FOR UPDATE NOWAIT", (number,))
         except db.errors as error:
-            if getattr(error, "sqlstate", "") != _LOCKED:
+            # PostgreSQL's code for a row that another transaction has locked.
+            if getattr(error, "sqlstate", "") != "55P03":
                 raise
             raise CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
@@ -420,12 +411,20 @@ def prepare(db: Postgres) -> None:
     """
     if not db.has_column("servers", "until"):
         with db.transaction():
-            db.rows("SELECT pg_advisory_xact_lock(?)", (_MAKING,))
+            # The advisory lock of those who make tables.
+            db.rows("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(b"tidewolf", signed=True),))
             if not db.has_column("servers", "id"):
                 database.make_store(db)
-                db.execute(_SERVERS)
+                db.execute(
+                    "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
+                    "since DOUBLE PRECISION NOT NULL)"
+                )
             if not db.has_column("servers", "until"):
-                db.execute(_UNTIL)
+                # Servers of versions that had no such column are there as long as their
+                # connections.
+                db.execute(
+                    "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
+                )
     database.require_format(db, db.where)
 
 
@@ -550,7 +549,11 @@ class Heartbeat:
                 "SET since = excluded.since, until = excluded.until",
                 (number, self._after, self.name, time.time()),
             )
-            connection.execute(_SWEEP, (number,))
+            # Without the rows of those who were killed.
+            connection.execute(
+                "DELETE FROM servers WHERE id <> $1 AND pg_try_advisory_xact_lock_shared(id)",
+                (number,),
+            )
         except BaseException as error:
             connection.close()
             if isinstance(error, self._driver.errors.LockNotAvailable):

@@ -293,12 +293,6 @@ _INFO = (
     "SELECT name, description, settings, created, observed, holder FROM sessions JOIN head ON "
     "head.session = number WHERE"
 )
-_ALL = 2**62
-_WRITE_ROUND = (
-    "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, ?, ?, ?) ON "
-    "CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = excluded.cost, violation = "
-    "excluded.violation, note = excluded.note"
-)
 _ROUND = "SELECT round, at, cost, violation, note FROM rounds WHERE session = ? AND"
 
 
@@ -465,7 +459,7 @@ class SessionStore:
         """
         info = _INFO.replace("description", "''")
         sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        values = (after, prefix, f"{prefix}\U0010ffff", _ALL if most is None else most)
+        values = (after, prefix, f"{prefix}\U0010ffff", (2**62) if most is None else most)
         return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
@@ -538,7 +532,15 @@ class SessionStore:
     # --- what stands beside a session -------------------------------------------------------------
 
     def note(self, name: str, round: Round) -> None:
-        self._change(name, _WRITE_ROUND, *round)
+        self._change(
+            name,
+            (
+                "INSERT INTO rounds (round, at, cost, violation, note, session) VALUES (?, ?, ?, "
+                "?, ?, ?) ON CONFLICT (session, round) DO UPDATE SET at = excluded.at, cost = "
+                "excluded.cost, violation = excluded.violation, note = excluded.note"
+            ),
+            *round,
+        )
 
     def forget_rounds(self, name: str, first: int) -> None:
         self._change(name, "DELETE FROM rounds WHERE round >= ? AND session = ?", first)
