@@ -4,8 +4,6 @@
 runs, in a folder that survives a kill.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings
@@ -314,8 +312,7 @@ def requested_experiment(
     """The experiment of a file or of a built-in name, with the options of the command line."""
     found = load(name) if is_file(name) else Experiment.builtin(name)
     found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
-    if names:
-        found = found.only(names)
+    found = found.only(names) if names else found
     if cautions is None:
         return found
     if not any("caution" in described.learner_keys(each.name) for each in found.learners):

@@ -120,10 +120,8 @@ LN2 = math.log(2.0)
 
 
 # Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
-# for `resolve` with its solver if nothing is re-solved, and for `large` if points are not.
-(
-    AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_SOLVE, AT_LARGE,
-) = range(7)  # fmt: skip
+# for `resolve` and `solve` if nothing is re-solved, and for `large` if points are not.
+AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_SOLVE, AT_LARGE = range(7)
 _INTS, _TABLE, _TABLES = np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 # The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
@@ -674,7 +672,7 @@ def rounds(  # type: ignore[no-untyped-def]
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[row, j]
         is_new, code = s[HALF_WAY] == 0.0, OTHER
-        if is_new and is_large:
+        if is_new and is_large and k > 0:
             code = large(
                 kernels[AT_LARGE], t, row, begun, given, record, state, loss_A, limit_kind, limit_A,
                 limit_b, columns,
