@@ -64,7 +64,7 @@ class Task(NamedTuple):
     """played at most, unless the command line names a number; None: all"""
     seeds: int = 5
     seconds: float = 300.0
-    """by the clock, that all seeds of a method with one setting may take"""
+    """of processor time, that all seeds of a method with one setting may take"""
     methods: Sequence[str] = ()
     """those that are played with default settings, unless others are named; none: all, with all"""
     unit: str = "loss"

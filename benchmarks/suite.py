@@ -28,7 +28,9 @@ import argparse
 import json
 import multiprocessing
 import platform
+import resource
 import shlex
+import signal
 import subprocess
 import traceback
 import tracemalloc
@@ -37,6 +39,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
 from textwrap import fill
 from time import process_time
@@ -172,26 +175,31 @@ def runs_of(
 
 
 def within(seconds: float, work: Callable[[], Any]) -> Any:
-    """What a function returns in a process of its own; None if that takes longer."""
+    """What a function returns in a process of its own; None if that takes longer, in processor time
+    or four times as long by the clock.
+    """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
 
     def answer() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(seconds), ceil(seconds) + 1))
         try:
             there.send((work(), ""))
         except TidewolfError as why:
             there.send((None, str(why)))
         except Exception as why:
-            traceback.print_exc()
+            traceback.print_exc(limit=-2)
             there.send((None, f"{type(why).__name__}: {why}"))
 
     process = context.Process(target=answer, daemon=True)
     process.start()
     there.close()
     try:
-        found, why = here.recv() if here.poll(seconds) else (None, "")
+        found, why = here.recv() if here.poll(4 * seconds) else (None, "")
     except EOFError:
-        found, why = None, "Its process ended, perhaps for lack of memory."
+        process.join()
+        words = "Its process ended, perhaps for lack of memory."
+        found, why = None, words * (process.exitcode != -signal.SIGXCPU)
     finally:
         process.kill()
         process.join()
@@ -314,7 +322,10 @@ def report(words: Sequence[str] = ()) -> int:
     parser.add_argument("--from", dest="folder", type=Path, help="a folder of tasks and methods")
     given = parser.parse_args(words)
     load()
-    own = load(given.folder)
+    try:
+        own = load(given.folder)
+    except InvalidInput as missing:
+        parser.error(str(missing))
     known = {*TASKS, *METHODS, *(task.suite for task in TASKS.values())}
     if unknown := {*given.names, *(given.methods or ())} - known:
         parser.error(f"{min(unknown)!r} is not in what `python -m benchmarks list` prints.")

@@ -196,16 +196,16 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
 
 @pytest.mark.parametrize("where", ["__init__", "decide"])
 def test_what_takes_too_long_is_a_row_and_no_hang(where, monkeypatch):
-    """A method that sleeps, and one whose rounds would take too long by its first ones."""
-    naps = {"__init__": 60.0, "decide": 0.01}
+    """A method that computes without end, and one that sleeps in every round."""
 
     class Slow(methods.Even):
         def __init__(self, given):
             super().__init__(given)
-            time.sleep(naps["__init__"] if where == "__init__" else 0.0)
+            while where == "__init__":
+                pass
 
         def decide(self):
-            time.sleep(naps["decide"])
+            time.sleep(0.01 if where == "decide" else 0.0)
             return self.x
 
     monkeypatch.setitem(METHODS, "slow", registry.Method(Slow, [{"never": "played"}]))

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arrays, piecewise, values
+from tidewolf.core import arrays, batch, values
 from tidewolf.evaluation.formatting import aligned, bound_text, finite_or_none, precise_interval
 from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
@@ -452,7 +452,7 @@ def feasibility_slack(run: Run, rounds: int) -> float:
     to 1e-9 of their size, not better.
     """
     constraints = run.stream.constraints
-    if rounds == 0 or not isinstance(constraints, piecewise.PiecewiseLinear):
+    if rounds == 0 or not isinstance(constraints, batch.PiecewiseLinear):
         return 0.0
     share = max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(run.learner.K.center))
     return rounds * share * float(np.abs(constraints.offsets()).max())

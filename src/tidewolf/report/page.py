@@ -6,8 +6,6 @@ say without it. Light and dark, a phone and paper are the style sheet's business
 the same page, apart from the date and the seconds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -21,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core import batch, checkpoint, feedback, piecewise
+from tidewolf.core import batch, checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics, tracking
@@ -523,8 +521,8 @@ def quick_intervals(runs: Sequence[Run]) -> list[Intervals]:
     for run in runs:
         K, stream = run.learner.K, run.stream
         if not (
-            isinstance(stream.losses, piecewise.LinearTotal)
-            and isinstance(stream.constraints, piecewise.PiecewiseLinear)
+            isinstance(stream.losses, batch.LinearTotal)
+            and isinstance(stream.constraints, batch.PiecewiseLinear)
             and isinstance(K, Polyhedral)
             and 0 < run.rounds * math.prod(K.shape) <= _QUICK
         ):
