@@ -23,8 +23,6 @@ TOML by then, notes where every table and every key at the start of a line stand
 ("learners", 0, "caution"). An error within the value of a key has the place of that key.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -56,7 +54,14 @@ from tidewolf.core.arguments import (
     import_extra,
     shown,
 )
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    require,
+)
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
@@ -113,7 +118,7 @@ class Choice:
         object.__setattr__(self, "settings", tuple(as_pair(self.name, pair) for pair in pairs))
 
     @classmethod
-    def of(cls, name: str, given: Mapping[str, Any]) -> Choice:
+    def of(cls, name: str, given: Mapping[str, Any]) -> "Choice":
         """The choice with settings from a mapping.
 
         Parameters
@@ -140,7 +145,7 @@ class Choice:
         """What a file says of it: its name under `key`, then its settings."""
         return {key: self.name, **{name: _table_of(value) for name, value in self.settings}}
 
-    def with_files(self, move: Callable[[str], str]) -> Choice:
+    def with_files(self, move: Callable[[str], str]) -> "Choice":
         """The set or the functions with every name of a file replaced by another path."""
         known = kind_keys(kind_named(self.name))
 
@@ -405,7 +410,7 @@ class Place(NamedTuple):
     # how text is written in the files that it names
     format: FileFormat = PLAIN
 
-    def within(self, *path: str | int) -> Place:
+    def within(self, *path: str | int) -> "Place":
         return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
@@ -426,7 +431,7 @@ def located(place: Place, known: Mapping[str, settings.Setting] | None = None) -
         raise
 
 
-def load(path: str | os.PathLike[str]) -> Experiment:
+def load(path: str | os.PathLike[str]) -> "Experiment":
     """Read an experiment from a TOML file.
 
     Parameters
@@ -466,7 +471,7 @@ def load(path: str | os.PathLike[str]) -> Experiment:
     return read(text, path)
 
 
-def read(text: str, path: Path) -> Experiment:
+def read(text: str, path: Path) -> "Experiment":
     import_extra("pydantic", "Reading experiment files", "app")
     from tidewolf.experiments.models import read_file
 
@@ -800,32 +805,42 @@ class Experiment:
 
     def __post_init__(self) -> None:
         settings.validate(self)
-        if not self.learners or not self.seeds:
-            raise InvalidInput("An experiment needs at least one learner and one seed.")
+        require(
+            self.learners and self.seeds,
+            InvalidInput,
+            "An experiment needs at least one learner and one seed.",
+        )
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                words = f"{stream.name} has budgets of its own, or none: drop [[budgets]]."
-                raise InvalidInput(words, setting="budgets")
+            require(
+                not self.budgets,
+                InvalidInput,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
                 and "K" not in inspect.signature(_problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if stream.costs is None and stream.losses is None:
-                raise InvalidInput(
-                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
-                    "with a [set].",
-                    setting="stream",
-                )
-            if K is None:
-                raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
-            if stream.demands is not None:
-                raise InvalidInput("demands need a network in [set].", setting="demands")
+            require(
+                stream.costs or stream.losses,
+                InvalidInput,
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" with '
+                "a [set].",
+                setting="stream",
+            )
+            require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
+            require(
+                stream.demands is None,
+                InvalidInput,
+                "demands need a network in [set].",
+                setting="demands",
+            )
 
     @classmethod
-    def builtin(cls, name: str, **given: Any) -> Experiment:
+    def builtin(cls, name: str, **given: Any) -> "Experiment":
         """A built-in problem under its own name.
 
         Parameters
@@ -914,7 +929,7 @@ class Experiment:
         """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
-    def taken(self, problem: Problem, *, all_play: bool = False) -> Experiment:
+    def taken(self, problem: Problem, *, all_play: bool = False) -> "Experiment":
         """A copy with the learners that play this problem. If no learners were named, default
         learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
         gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
@@ -941,7 +956,7 @@ class Experiment:
         names = tuple(choice.name for choice in self.learners if not choice.settings)
         return len(names) == len(self.learners) and names in (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
-    def only(self, names: Iterable[str]) -> Experiment:
+    def only(self, names: Iterable[str]) -> "Experiment":
         """A copy with the learners of these names alone: with their settings here, else with
         those that they have by default.
         """
@@ -963,7 +978,7 @@ class Experiment:
                 return self.place("learners", i)
         return self.place()
 
-    def resolved(self, rounds: int | None = None) -> Experiment:
+    def resolved(self, rounds: int | None = None) -> "Experiment":
         """The same with every default filled in.
 
         Parameters

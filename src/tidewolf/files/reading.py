@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, require
+from tidewolf.core.errors import InvalidInput, TidewolfError, require, require_some
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -467,9 +467,11 @@ def file_of(path: Path) -> Path:
 def read_cells(path: Path, format: FileFormat) -> Cells:
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
-    read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
-    if read is None:
-        raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
+    read = require_some(
+        next((read for endings, read in readers.items() if name.endswith(endings)), None),
+        InvalidInput,
+        f"{path}: expected a file that ends in {', '.join(ENDINGS)}.",
+    )
     require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
         cells = read(path, format)
@@ -599,9 +601,11 @@ def _sheet_rows(openpyxl: Any, path: Path, values: bool) -> Iterator[tuple[int, 
     with open(file, "rb") as source:  # a broken book would be left open otherwise
         book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        sheet = sheets.get(named[2]) if named else next(iter(sheets.values()), None)
-        if sheet is None:
-            raise InvalidInput(f"{path}: expected one of the sheets {', '.join(sheets)}.")
+        sheet = require_some(
+            sheets.get(named[2]) if named else next(iter(sheets.values()), None),
+            InvalidInput,
+            f"{path}: expected one of the sheets {', '.join(sheets)}.",
+        )
         sheet.reset_dimensions()  # a sheet may claim more than it has
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)

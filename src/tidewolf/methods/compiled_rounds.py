@@ -30,7 +30,7 @@ from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, box, evaluate, large, mixing, resolving, simplices
+from tidewolf.kernels import active_set, box, boxed_dual, evaluate, large, resolving, simplices
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -54,11 +54,9 @@ if TYPE_CHECKING:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+_NO_FUNCTIONS = Functions.costs(np.zeros((1, 1)), None)
 # The accounts that the kernel keeps, in its order.
 COUNTED = (*Accounts._fields[:8], "calls")
-# Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
-# before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
-WORTH = 2_048
 # Entries of a point from which on a round goes over them as few times as may be.
 LARGE = 1 << 12
 # Numbers of a state from which on their memory is used again.
@@ -192,7 +190,7 @@ class ArrayState:
             kernel = self.kernel
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self, self.shares[0])
+                kernel.mix(self, self.shares)
                 self._x = frozen(self.arrays.x.copy())
             else:
                 self._x = frozen(self.numbers[kernel.point])
@@ -335,7 +333,6 @@ class CompiledRounds:
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
         self._free = deque[memoryview](maxlen=1)
-        self._asked = 0
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
@@ -432,17 +429,15 @@ class CompiledRounds:
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
         now, done, code, shares = start.copy(), 0, PLAYED, start.shares
-        solved, plain = np.zeros(k) if advisers else None, False
-        if advisers and given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY:
-            self._asked += k if known else 0
-            plain = not known or self._asked > WORTH or resolving.resolve.is_at_hand
+        solved = np.zeros(k) if advisers else None
+        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
             t, advised = first + done, now.resolving if plain else None
             ahead = 1 if advisers and advised is None else k - done
             if known:
                 shares = self.shares(now.number, ahead, functions, t)
                 if self.experts:
-                    self.mix(now, shares[0])
+                    self.mix(now, shares)
             part = records if records is None or not done else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -493,7 +488,8 @@ class CompiledRounds:
         begun, record = -1, scratch.nothing
         if records is not None:
             begun, record = records.first, names.recorded.pack(*records.arrays)
-        done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
+        done, atoms, count, weights = 0, now.atoms, now.count, now.weights
+        weights = weights.copy() if k else weights
         try:
             while True:
                 with atoms.lock:  # others may make it larger until then
@@ -566,13 +562,8 @@ class CompiledRounds:
         return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
-        arrays, every = now.arrays, np.ones(len(now.arrays.X))
-        every[self.plain :] = shares
-        every[self.learner.present(now.t) : self.plain] = 0.0
-        mixing.mix.ready(
-            arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
-            arrays.s[names.GAP], arrays.p, arrays.x,
-        )  # fmt: skip
+        """The point of the next round, whose shares are the first row."""
+        self._run(now, _NO_FUNCTIONS, 0, 0, None, shares)
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
         """Advisers see the last round and propose for the next one."""
@@ -618,6 +609,7 @@ class _Scratch:
             names.tangents.address(K.tangents),
             names.infeasibility.address(K.point_infeasibility),
             names.resolve.address(resolving.resolve) if advised else 0,
+            boxed_dual.solve.address(boxed_dual.solve_boxed) if advised else 0,
             names.large.address(large.large_round) if kernel.is_large else 0,
         )
         places: Any = np.array(kernels) if isinstance(kernels[2], int) else kernels

@@ -25,8 +25,6 @@ can reach it under a name of its own; and no page of another origin may change a
 A second signal ends it at once; what was acknowledged is on disk even then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import ipaddress
@@ -46,7 +44,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
+from typing import Annotated, Any, final, get_type_hints
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
@@ -55,6 +53,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
@@ -73,9 +72,6 @@ from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4

@@ -79,8 +79,7 @@ class SymmetricPart:
         tiles = [slice(i, i + _TILE) for i in range(0, self.n, _TILE)]
         for rows, columns in combinations_with_replacement(tiles, 2):
             S[columns, rows] += S[rows, columns].T
-        multiply = blas.ssymv if S.dtype == np.float32 else blas.dsymv
-        return partial(multiply, -0.5 / self._size, S.T)
+        return partial(blas.ssymv if S.dtype == np.float32 else blas.dsymv, -0.5 / self._size, S.T)
 
     def single(self) -> Self:
         """The same in float32, for an array."""
@@ -687,9 +686,8 @@ class Fantope(SymmetricSpectral):
         the error of all.
         """
         xp = arrays.namespace(V)
-        within = xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T
         theta, turn = np.linalg.eigh(
-            arrays.to_numpy(within)
+            arrays.to_numpy(xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T)
         )  # small: quicker here than on a device
         V, z = arrays.like(turn, V).T @ V, float(theta[0]) + s
         lowered = Lowered(A, V, arrays.like(theta - theta[0], V))
