@@ -30,7 +30,6 @@ from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
-from tidewolf.experiments.incumbent import read_incumbent
 from tidewolf.experiments.jobs import Job, compiling_beside, engine_for, locked, plan_sweep
 from tidewolf.report import comparison as comparison_pages
 
@@ -156,7 +155,7 @@ def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: S
         for entrant in resolved.entrants():
             requested.learner(entrant, problem, requested.seeds[0])
         file = requested.incumbent
-        beside = None if file is None else read_incumbent(file, problem, requested.files)
+        beside = None if file is None else compare.read_incumbent(file, problem, requested.files)
         if dry_run:
             found = preview(requested, resolved, problem, folder, beside)
             if how[0]:
