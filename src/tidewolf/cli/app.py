@@ -139,8 +139,11 @@ def run_command(
       tidewolf run routing --json | jq '.runs[].regret'
     """
     cautions = parse_numbers(caution, "--caution", float)
-    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
-    requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
+    requested = _replaced(
+        requested_experiment(experiment, rounds, learner, seed, cautions),
+        decisions=decisions,
+        incumbent=incumbent,
+    )
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
@@ -310,8 +313,11 @@ def requested_experiment(
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
-    found = load(name) if is_file(name) else Experiment.builtin(name)
-    found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
+    found = _replaced(
+        load(name) if is_file(name) else Experiment.builtin(name),
+        rounds=rounds,
+        seeds=None if seed is None else (seed,),
+    )
     found = found.only(names) if names else found
     if cautions is None:
         return found
