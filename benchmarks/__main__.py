@@ -22,8 +22,8 @@ KNOWN = COMMANDS | {kind: kind for kind in KINDS}
 """name on the command line -> module and function (`report`), imported when it is run"""
 WITH_ARGUMENTS = (*COMMANDS, *SECTIONED)
 COMPARED = ("Ensemble", "re-solving", "exact projection (Sinha-Vaze)")
-PART = ("run", "routing", "geant", "uunet", "--seeds", "3", "--methods", *COMPARED)
-BARS = (("rounds",), ("first_use",), ("service",), PART)
+PART = ("run", "routing", "geant", "uunet", "--rounds", "2000", "--seeds", "3", "--methods")
+BARS = (("rounds",), ("first_use",), ("service",), ("decisions", "cut"), (*PART, *COMPARED))
 
 
 def main(words: list[str]) -> int:

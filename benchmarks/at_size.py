@@ -134,7 +134,7 @@ def bars() -> Iterator[Bar]:
     print(f"  if no point is feasible: {' '.join(f'{s:.2f}' for s in tight)} s of one core")
     for name, words in COMMANDS.items():
         one, two = (command_seconds(words, jobs) for jobs in (1, 2))
-        yield Bar(f"{name}, two processes beside one", two / one, SHARE, "of the time")
+        yield Bar(f"{name}, two processes beside one", two / one, SHARE, "x")
 
 
 def report() -> None:

@@ -2,7 +2,10 @@
 costs that finds everything compiled.
 
     import  `import tidewolf` after NumPy, median of fresh processes
-    cold    the job of `make run` with an empty folder for machine code: kernels that Python calls
+    cold    the job of `make run` with an empty folder for machine code: kernels that Python calls;
+            and by the clock with a full one
+    first   50 rounds of `Ensemble` with an empty folder for machine code: processor seconds of the
+            whole process
     warm    a fresh process that has imported NumPy and numba: processor seconds from `import
             tidewolf` to the end of a recorded run on the routing problem, the least of several
 
@@ -20,7 +23,7 @@ import numpy as np
 
 from benchmarks.measuring import Bar, fresh, show
 
-IMPORT_MS, KERNELS, WARM_SECONDS = 150.0, 4, 0.6
+IMPORT_MS, KERNELS, WARM_SECONDS, AGAIN_SECONDS, FIRST_SECONDS = 150.0, 4, 0.6, 4.0, 2.0
 IMPORTS, REPEATS = 11, 5
 
 
@@ -36,7 +39,7 @@ def imported() -> None:
     print(json.dumps([plain, perf_counter() - start]))
 
 
-def cold() -> None:
+def made() -> None:
     """In a process of its own: the job of `make run`, then what it compiled."""
     from tidewolf.cli import main
     from tidewolf.core.jit import COMPILED
@@ -50,6 +53,22 @@ def cold() -> None:
     assert code == 0
     found = [each._asdict() for each in COMPILED]
     print("\n" + json.dumps({"seconds": perf_counter() - start, "kernels": found}))
+
+
+def first() -> None:
+    """In a process of its own: 50 rounds on a set."""
+    import tidewolf as tw
+    from benchmarks import cases
+
+    if sys.argv[1] == "flow":
+        K, stream = cases.flow(cases.layered_flow(5, 10, 3), 50)
+    else:
+        ones = np.ones(100)
+        sets = {"simplex": tw.sets.Simplex(100), "box": tw.sets.Box(0 * ones, ones)}
+        sets["product"] = tw.sets.SimplexProduct([4] * 25)
+        K, stream = cases.limited(sets[sys.argv[1]], 50, 0.5, 0.2)
+    tw.run(tw.Ensemble(K), stream)
+    print(json.dumps(process_time()))
 
 
 def warm() -> None:
@@ -80,12 +99,20 @@ def bars() -> Iterator[Bar]:
         }
         other = where | {"NUMBA_CACHE_DIR": f"{folder}/other"}
         fresh("benchmarks.first_use:warm", environment=other)  # bytecode alone
-        first = fresh("benchmarks.first_use:cold", Path(folder) / "out", environment=where)
+        cold = fresh("benchmarks.first_use:made", Path(folder) / "out", environment=where)
+        begun = perf_counter()
+        fresh("benchmarks.first_use:made", Path(folder) / "out", environment=where)
+        seconds = perf_counter() - begun
+        for kind in ("simplex", "box", "product", "flow"):
+            empty = where | {"NUMBA_CACHE_DIR": f"{folder}/{kind}"}
+            took = fresh("benchmarks.first_use:first", kind, environment=empty)
+            yield Bar(f"{kind}: 50 rounds of a fresh process", took, FIRST_SECONDS, "s")
         again = [fresh("benchmarks.first_use:warm", environment=where) for _ in range(REPEATS + 1)]
-    entries = first["kernels"]
+    yield Bar("make run, warm, by the clock", seconds, AGAIN_SECONDS, "s")
+    entries = cold["kernels"]
     for each in entries:
         print(f"    {each['seconds']:6.2f} s  {each['name']}")
-    note = f"{sum(each['seconds'] for each in entries):.1f} s of {first['seconds']:.1f}"
+    note = f"{sum(each['seconds'] for each in entries):.1f} s of {cold['seconds']:.1f}"
     yield Bar("kernels compiled by a cold make run", len(entries), KERNELS, "", note=note)
     least = min(again[1:], key=lambda one: sum(one.values()))
     note = ", ".join(f"{name} {seconds:.2f}" for name, seconds in least.items())

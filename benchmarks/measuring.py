@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from textwrap import fill
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -44,11 +45,12 @@ class Bar:
 
     @property
     def line(self) -> str:
-        """Such as: simplex n = 100, a recorded round   8.4 us   (at most 38 us)   holds."""
-        bar = f"({'at least' if self.least else 'at most'} {number(self.bar, self.unit)})"
-        verdict = "holds" if self.holds else "FAILS"
-        note = f"   {self.note}" if self.note else ""
-        return f"{self.name:60} {number(self.measured, self.unit):>10} {bar:>20}   {verdict}{note}"
+        """Such as: holds   8.4 us  at most 38 us  simplex n = 100, a recorded round (a note)."""
+        bar = f"{'at least' if self.least else 'at most'} {number(self.bar, self.unit)}"
+        note, verdict = f" ({self.note})" * bool(self.note), "holds" if self.holds else "FAILS"
+        text = f"{verdict} {number(self.measured, self.unit):>9}  {bar:16} {self.name}{note}"
+        given: Any = {"initial_indent": "  ", "break_on_hyphens": False}
+        return fill(text, 80, subsequent_indent=" " * 36, **given)
 
 
 def number(value: float, unit: str) -> str:
@@ -60,7 +62,7 @@ def number(value: float, unit: str) -> str:
 def show(bars: Iterable[Bar]) -> None:
     """Print each bar as it is measured and keep it for the summary."""
     for bar in bars:
-        print(f"  {bar.line}", flush=True)
+        print(bar.line, flush=True)
         _shown.append(bar)
 
 
@@ -74,7 +76,7 @@ def summary() -> bool:
     table |= {bar.name: asdict(bar) | {"holds": bar.holds} for bar in _shown}
     path.write_text(json.dumps(list(table.values()), indent=1) + "\n")
     held = sum(bar.holds for bar in _shown)
-    print(f"Bars: {held} of {len(_shown)} hold", *(f"  {bar.line}" for bar in _shown), sep="\n")
+    print(f"Bars: {held} of {len(_shown)} hold", *(bar.line for bar in _shown), sep="\n")
     return held == len(_shown)
 
 

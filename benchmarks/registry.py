@@ -1,7 +1,8 @@
 """What a benchmark is made of: tasks and methods, and how they are added.
 
-A task is a problem (data, K, losses, constraints), the first round that counts, and numbers of its
-own. A method is called in one way on all tasks:
+A task is a problem (data, K, losses, constraints), the rounds, seeds and seconds that it is played
+for, the first round that counts, and numbers of its own. A method is called in one way on all
+tasks:
 
     player = make(given, **setting)         before round 0; `given` says what is known by then
     x_t = player.decide()                   a point of K
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import tidewolf as tw
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 
@@ -58,6 +60,15 @@ class Task(NamedTuple):
     """more numbers of the decisions in the rounds that count"""
     compared: bool = True
     """whether the best fixed point is sought; on large sets that takes longer than playing"""
+    rounds: int | None = None
+    """played at most, unless the command line names a number; None: all"""
+    seeds: int = 5
+    seconds: float = 300.0
+    """of processor time, that all seeds of a method with one setting may take"""
+    methods: Sequence[str] = ()
+    """those that are played with default settings, unless others are named; none: all, with all"""
+    unit: str = "loss"
+    """what a loss is, for pictures"""
 
     def problem(self, rounds: int | None, seed: int) -> Problem:
         """The problem with at most so many rounds."""
@@ -100,12 +111,15 @@ def method(
     return add
 
 
-def load(folder: Path | None = None) -> None:
+def load(folder: Path | None = None) -> list[str]:
     """Import our tasks and methods, and those of a folder: Python files, and experiment files, each
-    of which is a task of the suite "own".
+    of which is a task of the suite "own". The names of its methods.
     """
     from benchmarks import methods, tasks  # noqa: F401
 
+    before = dict(METHODS)
+    if folder and not folder.is_dir():
+        raise InvalidInput(f"There is no folder {folder}; `python -m benchmarks add` makes one.")
     for path in sorted(folder.glob("*.toml")) if folder else ():
         task("own", path.stem, recorded=True)(partial(_of_file, path))
     for path in sorted(folder.glob("*.py")) if folder else ():
@@ -115,6 +129,7 @@ def load(folder: Path | None = None) -> None:
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
+    return [name for name, each in METHODS.items() if before.get(name) is not each]
 
 
 def _of_file(path: Path, seed: int) -> Problem:

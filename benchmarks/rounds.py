@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import tidewolf as tw
-from benchmarks.cases import CASES, flow, limited
+from benchmarks.cases import CASES, Case, flow, layered_flow, limited
 from benchmarks.measuring import Bar, fresh, least_us, number, peak, show
 from benchmarks.pages import Table
 from tidewolf.core.errors import InvalidInput
@@ -32,6 +32,7 @@ US = {
     "simplex n = 10,000": 360.0,
     "flow, 140 arcs": 45.0,
     "flow, 10,040 arcs": 188.0,
+    "flow, 99,600 arcs": 6_000.0,
     "freeway, 456 arcs": 79.0,
     "10,000 groups of 4": 1000.0,
     "simplex n = 1,000,000": 8_400.0,
@@ -50,6 +51,10 @@ ENSEMBLE_US = {
 """The same for `Ensemble(K)`."""
 WHOLE_US, OF_PROJECTION, OF_PROGRAM = 60.0, 0.5, 0.25
 """For `routing` with all experts, and as shares of the others' time."""
+MANY, MANY_US, FIXED_MS = 1000, 1000.0, 10.0
+"""For so many constraints of a round; milliseconds of a run of points of 1,000,000 entries beyond
+its rounds, at most.
+"""
 LIVE_US = {"simplex n = 10": 10.0, "simplex n = 100": 16.0, "Ensemble": 60.0, "whole": 80.0}
 """For live rounds in memory."""
 LIVE = 1000
@@ -60,9 +65,8 @@ BEYOND, GROWN = 64.0, 16.0
 """MB of a million rounds beyond their columns; MB that 270 more rounds on a large box may take."""
 
 
-def times(name: str) -> tuple[float, float]:
+def times(K: Any, stream: tw.Stream) -> tuple[float, float]:
     """Microseconds per round: reading and recorded."""
-    K, stream = CASES[name]()
     took = recorded(tw.LyapunovDescent(K), stream)
     if not hasattr(stream.losses, "C"):
         return np.nan, took
@@ -72,7 +76,7 @@ def times(name: str) -> tuple[float, float]:
 
 def table() -> Table:
     """Every case, for docs/benchmarks/performance.md."""
-    rows = [(name, *map(_shown, times(name))) for name in CASES]
+    rows = [(name, *map(_shown, times(*CASES[name]()))) for name in CASES]
     return Table(("case", "reading, microseconds", "a recorded round, microseconds"), rows)
 
 
@@ -84,15 +88,25 @@ def bars() -> Iterator[Bar]:
     """Times of recorded rounds, then memory."""
     for name in CASES:
         try:
-            reading, took = times(name)
+            K, stream = CASES[name]()
         except InvalidInput as missing:
             print(f"  {name}: skipped. {missing}")
             continue
+        reading, took = times(K, stream)
         note = f"reading takes {_shown(reading)}"
         if name in US:
             yield Bar(f"{name}, a recorded round", took, US[name], "us", note=note)
         else:
             print(f"  {name}, a recorded round: {_shown(took)}; {note}")
+        if K.shape[0] >= 1_000_000:
+            fixed = 2 * whole(K, stream[:2]) - whole(K, stream[:4])
+            yield Bar(f"{name}: a run beyond its rounds", fixed, FIXED_MS, "ms")
+    K, stream = many(100)
+    name, took = (
+        f"Ensemble: {MANY:,} constraints, a recorded round",
+        recorded(tw.Ensemble(K), stream),
+    )
+    yield Bar(name, took, MANY_US, "us")
     yield from ensemble_bars()
     yield from growth_bars()
     for name in ("simplex n = 10", "simplex n = 100"):
@@ -115,7 +129,7 @@ def growth_bars() -> Iterator[Bar]:
     C = rng.normal(size=(LONG, 8, 8))
     cases = {
         "simplex n = 100": limited(tw.sets.Simplex(100), LONG, 0.05, 0.02),
-        "flow, 140 arcs": flow(5, 10, 3, LONG),
+        "flow, 140 arcs": flow(layered_flow(5, 10, 3), LONG),
         "positive semidefinite, 8 rows": (psd, tw.Stream(tw.functions.Linear(C + C.mT))),
     }
     for name, (K, stream) in cases.items():
@@ -161,6 +175,12 @@ def recorded(learner: Any, stream: tw.Stream) -> float:
     return least_us(lambda: tw.run(learner, stream)) / len(stream)
 
 
+def whole(K: Any, stream: tw.Stream) -> float:
+    """Milliseconds of a run."""
+    learner = tw.LyapunovDescent(K)
+    return least_us(lambda: tw.run(learner, stream), 5) / 1e3
+
+
 def live(learner: Any, stream: tw.Stream) -> float:
     """Microseconds per round of a session."""
     rows = list(zip(stream.losses.C[:LIVE], stream.constraints.c[:LIVE], strict=True))
@@ -172,6 +192,14 @@ def live(learner: Any, stream: tw.Stream) -> float:
             session.observe(costs=costs, capacities=capacities)
 
     return least_us(played) / len(rows)
+
+
+def many(rounds: int) -> Case:
+    """Constraints with positive rows that change in size."""
+    rng, (K, free) = np.random.default_rng(0), limited(tw.sets.Simplex(100), rounds, 0.0, 0.0)
+    rows = rng.random((MANY, 100)) * (1.0 + 0.1 * rng.random((rounds, 1, 1)))
+    limits = tw.functions.MaxAffine(rows, 0.5 + 0.1 * rng.random((rounds, MANY)))
+    return K, tw.Stream(free.losses, limits)
 
 
 def overlapping(n: int, rounds: int, least: float, spread: float) -> tw.Stream:

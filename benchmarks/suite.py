@@ -11,28 +11,37 @@ A row has a list with a number for each seed; only rounds that count are in it:
     churn                       half the L1 change of the decision from round to round, mean
     us, MB                      processor microseconds per decision, with checks and records;
                                 the most memory that Python and NumPy take beyond the start while
-                                four rounds are played (first seed, default setting)
+                                four rounds are played (first seed)
     calls, programs             oracle calls and programs solved per round
     regret %                    mean loss above that of the certified comparator, in percent of it
     worst window                the largest net overspend of a period of a budget, as a share of it
 
-A row may have `skipped` with the reason in place of numbers. The row of the comparator, "best fixed
-point *", knows all rounds; "tolerance" there is 1 % of the mean violation of the best fixed point
-that ignores constraints.
+A row may have `skipped` with the reason in place of numbers: what the method says, or "more than N
+s per round". A row is played in a process of its own, which ends after the seconds of the task.
+The row of the comparator, "best fixed point *", knows all rounds; "tolerance" there is 1 % of the
+mean violation of the best fixed point that ignores constraints.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import platform
+import resource
 import shlex
+import signal
 import subprocess
+import traceback
 import tracemalloc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
+from math import ceil
 from pathlib import Path
+from textwrap import fill
 from time import process_time
 from typing import Any
 
@@ -41,14 +50,18 @@ import numpy as np
 import tidewolf as tw
 from benchmarks.measuring import OUT, ROOT, show
 from benchmarks.registry import METHODS, TASKS, Given, Setting, Task, load
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.batch import Unlimited
+from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.types import Floats
+from tidewolf.evaluation.recording import SHORT
 from tidewolf.methods.base import Learner
 from tidewolf.problems import Problem
 
 RESULTS, BEST = ROOT / "benchmarks" / "results", "best fixed point *"
 TOLERANCE, CURVE = 0.01, 100
 """Of what ignoring constraints violates; points of a curve."""
+FOR_LIMITS = {"caution": 10.0, "headroom": 0.0}
+"""Settings that change nothing without constraints, and their defaults."""
 TEMPLATE = '''"""A method for `python -m benchmarks run network --from {folder}`."""
 
 from benchmarks.registry import method
@@ -83,13 +96,12 @@ def counting(K: Any) -> tuple[Any, list[int]]:
     return counted, calls
 
 
-def played(task: Task, problem: Problem, make: Any, setting: Setting, seed: int) -> dict[str, Any]:
+def played(task: Task, problem: Problem, make: Any, given: Given) -> dict[str, Any]:
     """The numbers of one run."""
     stream, (K, asked) = problem.stream, counting(problem.K)
-    given = Given(K, len(stream), first_of(task, problem), problem.period, seed)
-    player, begun = make(given, **setting), process_time()
+    player, begun = make(given._replace(K=K)), process_time()
     if isinstance(player, Learner):  # it counts by itself, and its kernels need the set itself
-        player = make(given._replace(K=problem.K), **setting)
+        player = make(given)
         run = tw.run(player, stream, decisions=task.numbers is not None)
         points = run.decisions.points if run.decisions is not None else None
         found = numbers(task, problem, run.losses, run.violations, points)
@@ -110,8 +122,9 @@ def played(task: Task, problem: Problem, make: Any, setting: Setting, seed: int)
         found = numbers(task, problem, stream.losses.values_at(points), violations, points)
         flat = points.reshape(len(points), -1)
         churn = np.append(0.0, np.abs(np.diff(flat, axis=0)).sum(axis=1) / 2)
-    found |= {"churn": float(churn[given.first :].mean()), "us": 1e6 * seconds / len(stream)}
-    return found | {"calls": calls / len(stream), "programs": programs / len(stream)}
+    found |= {"churn": float(churn[first_of(task, problem) :].mean())}
+    found |= {"us": 1e6 * seconds / len(stream), "programs": programs / len(stream)}
+    return found | {"calls": calls / len(stream)}
 
 
 def numbers(
@@ -133,27 +146,66 @@ def first_of(task: Task, problem: Problem) -> int:
     return task.first if task.first < len(problem) else 3 * len(problem) // 4
 
 
-def tried(task: Task, problem: Problem, make: Any) -> tuple[float, float]:
-    """MB that a few rounds take, and processor seconds of each."""
-    few, given = problem.stream[:4], Given(problem.K, len(problem), task.first, problem.period, 0)
-    seconds = most = 0.0
-    for traced in (False, False, True):  # the first time may compile
-        player, begun = make(given), process_time()
-        if traced:
-            tracemalloc.start()
+def runs_of(
+    task: Task, problems: Sequence[Problem], make: Any, setting: Setting, most: float
+) -> list[dict[str, Any]] | None:
+    """The numbers of a run for each seed; None if they would take over `most` seconds."""
+    given = [
+        Given(problem.K, len(problem), first_of(task, problem), problem.period, seed)
+        for seed, problem in enumerate(problems)
+    ]
+
+    def part(rounds: int) -> dict[str, Any]:
+        few = replace(problems[0], stream=problems[0].stream[:rounds])
+        return played(task._replace(numbers=None), few, partial(make, **setting), given[0])
+
+    part(4)  # it may compile
+    if part(4)["us"] * given[0].rounds * len(problems) > 1e6 * most:
+        return None
+    tracemalloc.start()
+    part(4)
+    size = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    if len(problems) == 1:  # of several seeds the median counts, and the first loads machine code
+        part(1 + SHORT // problems[0].K.shape[0])
+    each = zip(problems, given, strict=True)
+    runs = [played(task, problem, partial(make, **setting), known) for problem, known in each]
+    runs[0]["MB"] = size
+    return runs
+
+
+def within(seconds: float, work: Callable[[], Any]) -> Any:
+    """What a function returns in a process of its own; None if that takes longer, in processor time
+    or four times as long by the clock.
+    """
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe(duplex=False)
+
+    def answer() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (ceil(seconds), ceil(seconds) + 1))
         try:
-            if isinstance(player, Learner):
-                for _ in tw.play(player, few):
-                    pass
-            else:
-                for t in range(len(few)):
-                    player.decide()
-                    player.observe(few.losses[t : t + 1], few.constraints[t : t + 1])
-            seconds = seconds if traced else (process_time() - begun) / len(few)
-            most = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-    return most / 1e6, seconds
+            there.send((work(), ""))
+        except TidewolfError as why:
+            there.send((None, str(why)))
+        except Exception as why:
+            traceback.print_exc(limit=-2)
+            there.send((None, f"{type(why).__name__}: {why}"))
+
+    process = context.Process(target=answer, daemon=True)
+    process.start()
+    there.close()
+    try:
+        found, why = here.recv() if here.poll(4 * seconds) else (None, "")
+    except EOFError:
+        process.join()
+        words = "Its process ended, perhaps for lack of memory."
+        found, why = None, words * (process.exitcode != -signal.SIGXCPU)
+    finally:
+        process.kill()
+        process.join()
+    if why:
+        raise InvalidInput(why)
+    return found
 
 
 def comparator(task: Task, problem: Problem) -> dict[str, Any]:
@@ -172,38 +224,43 @@ def comparator(task: Task, problem: Problem) -> dict[str, Any]:
 
 
 def rows_of(
-    name: str, methods: Sequence[str], seeds: int, rounds: int | None, sweep: bool, most: float
+    name: str,
+    methods: Sequence[str] = (),
+    seeds: int | None = None,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    sweep: bool = True,
 ) -> Iterator[dict[str, Any]]:
-    """The rows of a task, the comparator's first; no run that takes over `most` seconds."""
-    task = TASKS[name]
-    problems = [task.problem(rounds, s) for s in range(1 if task.recorded else seeds)]
+    """The rows of a task, the comparator's first; what is None is as the task has it."""
+    task, best = TASKS[name], list[dict[str, Any]]()
+    count, limit = 1 if task.recorded else seeds or task.seeds, seconds or task.seconds
+    problems = [task.problem(rounds or task.rounds, seed) for seed in range(count)]
     about = {"suite": task.suite, "task": name, "rounds": len(problems[0])}
     about |= {"first": first_of(task, problems[0]), "size": problems[0].K.shape[0]}
-    about["seeds"] = [*range(len(problems))]
-    best = [comparator(task, problem) for problem in problems if task.compared]
-    if best:
+    about["seeds"] = [*range(count)]
+    if task.compared:
+        best = [comparator(task, problem) for problem in problems]
         yield about | {"method": BEST, "setting": {}, "numbers": gathered(best)}
-    for each in methods:
+    limits = not isinstance(problems[0].stream.constraints, Unlimited)
+    slow = f"more than {limit / count / len(problems[0]):.2g} s per round"
+    for each in methods or task.methods or METHODS:
         make, settings, suites = METHODS[each]
         if suites and task.suite not in suites:
             continue
-        for setting in ({}, *(settings if sweep else ())):
+        others = [s for s in settings if limits or not FOR_LIMITS.keys() & s.keys()]
+        for setting in ({}, *others * (sweep and not task.methods)):
             row = about | {"method": each, "setting": dict(setting)}
             try:
-                if not setting:
-                    size, pause = tried(task, problems[0], make)
-                    if pause * len(problems[0]) > most:
-                        raise InvalidInput(f"A round takes about {pause:.2g} s.")
-                runs = [played(task, p, make, setting, s) for s, p in enumerate(problems)]
-                for run, other in zip(runs, best, strict=False):
+                runs = within(limit, partial(runs_of, task, problems, make, setting, limit))
+                for run, other in zip(runs or (), best, strict=False):
                     upper = other["upper"]
                     run["regret %"] = 100.0 * (run["loss"] - upper) / (abs(upper) or 1.0)
-                runs[0] |= {} if setting else {"MB": size}
-                yield row | {"numbers": gathered(runs)}
-            except Exception as why:  # one method that fails does not end the others
-                yield row | {"skipped": f"{why} ".splitlines()[0]}
-                if not setting:
-                    break
+                row |= {"numbers": gathered(runs)} if runs else {"skipped": slow}
+            except InvalidInput as why:  # one method that fails does not end the others
+                row["skipped"] = str(why)
+            yield row
+            if "skipped" in row and not setting:
+                break
 
 
 def gathered(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -257,58 +314,63 @@ def report(words: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks run")
     parser.add_argument("names", nargs="*", metavar="SUITE or task")
     parser.add_argument("--methods", nargs="+", metavar="METHOD", help="some, in place of all")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--rounds", type=int, help="at most this many of each task")
+    parser.add_argument("--seeds", type=int, help="in place of the task's, most often five")
+    parser.add_argument("--rounds", type=int, help="at most this many, in place of the task's")
+    parser.add_argument("--seconds", type=float, help="what all seeds of a row may take")
     parser.add_argument("--defaults", action="store_true", help="no other settings")
-    parser.add_argument("--seconds", type=float, default=300.0, help="what a run may take")
     parser.add_argument("--record", action="store_true", help="write into benchmarks/results")
     parser.add_argument("--from", dest="folder", type=Path, help="a folder of tasks and methods")
     given = parser.parse_args(words)
-    load(given.folder)
-    methods = given.methods or [*METHODS]
+    load()
+    try:
+        own = load(given.folder)
+    except InvalidInput as missing:
+        parser.error(str(missing))
     known = {*TASKS, *METHODS, *(task.suite for task in TASKS.values())}
-    if unknown := {*given.names, *methods} - known:
+    if unknown := {*given.names, *(given.methods or ())} - known:
         parser.error(f"{min(unknown)!r} is not in what `python -m benchmarks list` prints.")
     folder, about = RESULTS if given.record else OUT / "results", made(f"run {shlex.join(words)}")
-    print(HEAD)
     for name, task in TASKS.items():
         if given.names and not {name, task.suite} & {*given.names}:
             continue
+        methods = given.methods or (*task.methods, *own) * bool(task.methods)
+        sweep, rule = not given.defaults, (given.seeds, given.rounds, given.seconds)
         try:
-            rows = []
-            sweep = not given.defaults
-            for row in rows_of(name, methods, given.seeds, given.rounds, sweep, given.seconds):
-                print(line(row), flush=True)
-                rows.append(row | about)
+            rows = [row | about for row in printed(rows_of(name, methods, *rule, sweep))]
             write(folder, rows)
             show(bars(rows))
         except InvalidInput as missing:
-            print(f"{name}: skipped. {missing}")
+            print(fill(f"{name}: skipped. {missing}", 80))
     return 0
 
 
-HEAD = f"{'task':12} {'method':34} {'setting':28} {'loss':>10} {'violation':>10} {'time':>12}"
-
-
-def line(row: dict[str, Any]) -> str:
-    """A row for the screen, under HEAD."""
-    setting = ", ".join(f"{name} {value}" for name, value in row["setting"].items())
-    name = f"{row['task']:12} {row['method'][:34]:34} {setting[:28]:28}"
-    if "skipped" in row:
-        return f"{name} skipped: {row['skipped']}"
-    shown = (np.mean(row["numbers"].get(key, 0.0)) for key in ("loss", "violation", "us"))
-    return "{} {:10.5g} {:10.3g} {:9.0f} us".format(name, *shown)
+def printed(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of a task that are printed as they come, on 80 columns."""
+    for number, row in enumerate(rows):
+        if not number:
+            seeds = f", {len(row['seeds'])} seeds" * (len(row["seeds"]) > 1)
+            head = f"{row['task']}, {row['rounds']:,} rounds{seeds}"
+            print(f"{head[:45]:45} {'loss':>10} {'violation':>10} {'time':>12}")
+        setting = "".join(f", {name} {value}" for name, value in row["setting"].items())
+        name = f"  {row['method']}{setting}"
+        if "skipped" in row:
+            print(fill(f"{name}: skipped. {row['skipped']}", 80, subsequent_indent="    "))
+        else:
+            shown = (np.mean(row["numbers"].get(key, 0.0)) for key in ("loss", "violation", "us"))
+            print("{:45} {:10.5g} {:10.3g} {:9.0f} us".format(name[:45], *shown), flush=True)
+        yield row
 
 
 def listed(words: Sequence[str] = ()) -> int:
     """`list`."""
     load(Path(words[1]) if words[:1] == ["--from"] else None)
     for suite in dict.fromkeys(task.suite for task in TASKS.values()):
-        print(f"{suite}: {', '.join(name for name, t in TASKS.items() if t.suite == suite)}")
-    print("methods:")
+        names = ", ".join(name for name, task in TASKS.items() if task.suite == suite)
+        print(fill(f"{suite}: {names}", 80, subsequent_indent="    "))
+    print("methods, and how many other settings are tried:")
     for name, each in METHODS.items():
         where = f" ({', '.join(each.suites)})" if each.suites else ""
-        print(f"  {name}{where}: {len(each.sweep)} other settings")
+        print(f"  {name}{where}: {len(each.sweep)}")
     return 0
 
 
@@ -323,19 +385,14 @@ def add(words: Sequence[str] = ()) -> int:
         print(f"written: {folder / 'method.py'}. Change it, then run this command again.")
         return 0
     load()
-    before = METHODS | TASKS
-    load(folder)
-    tasks, methods = (
-        [name for name, each in found.items() if before.get(name) is not each]
-        for found in (TASKS, METHODS)
-    )
-    failed = not (tasks or methods)
-    print(HEAD)
-    for name in [*tasks, *(["routing", "tunnels", "charging", "maxcut"] if methods else [])]:
-        for row in rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48, True, 300.0):
-            print(line(row))
+    before = dict(TASKS)
+    methods = load(folder)
+    own = [name for name, each in TASKS.items() if before.get(name) is not each]
+    failed = not (own or methods)
+    for name in [*own, *(["routing", "tunnels", "charging", "maxcut"] if methods else [])]:
+        for row in printed(rows_of(name, methods or ["even", "LyapunovDescent"], 1, 48)):
             failed |= "skipped" in row
     verdict = "NOT all well; what is skipped has no row in tables" if failed else "well"
-    print(f"{', '.join([*methods, *tasks]) or 'Nothing is added'}: {verdict}.")
+    print(f"{', '.join([*methods, *own]) or 'Nothing is added'}: {verdict}.")
     print(f"python -m benchmarks run routing --from {folder} --seeds 1 plays a task.")
     return int(failed)

@@ -16,7 +16,9 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from benchmarks.at_size import traffic
+from benchmarks.cases import layered_flow
 from benchmarks.registry import task
+from benchmarks.results import SIZES
 from tidewolf.core.randomness import autoregressive_noise
 from tidewolf.core.types import Floats
 from tidewolf.methods.budget import worst_windows
@@ -25,18 +27,19 @@ from tidewolf.problems.adversarial import COMMON
 from tidewolf.problems.base import record
 from tidewolf.problems.records import COUNTED
 
-COST = 0.001
+COST, GROWTH = 0.001, "minus log of the growth"
 """What buying or selling a unit of wealth costs."""
 
-for _name in ("routing", "geant", "uunet"):
-    task("network")(tw.problems.named(_name))
-for _name in ("abilene", "freeway"):
-    task("network", recorded=True)(tw.problems.named(_name))
-task("traffic", first=COUNTED.start, recorded=True)(tw.problems.meta)
-task("energy", recorded=True)(tw.problems.carbon)
-task("energy")(tw.problems.scheduling)
-task("matrix")(tw.problems.sdp)
-task("matrix")(tw.problems.completion)
+for _name, _unit in (("routing", "1,000 km"), ("geant", "lengths"), ("uunet", "lengths")):
+    task("network", rounds=1000, unit=f"congested {_unit}")(tw.problems.named(_name))
+for _name, _unit in (("abilene", "congested OSPF cost / 1,000"), ("freeway", "minutes")):
+    task("network", recorded=True, rounds=1000, unit=_unit)(tw.problems.named(_name))
+_unit = "utilisation / least possible"
+task("traffic", first=COUNTED.start, recorded=True, unit=_unit)(tw.problems.meta)
+task("energy", recorded=True, rounds=2000, unit="strain, share of the peak")(tw.problems.carbon)
+task("energy", rounds=250, unit="price of the energy")(tw.problems.scheduling)
+task("matrix", rounds=250, unit="minus the power received")(tw.problems.sdp)
+task("matrix", rounds=250, unit="squared error / 2")(tw.problems.completion)
 
 
 def _worst_window(problem: Problem, points: Floats) -> dict[str, float]:
@@ -46,11 +49,11 @@ def _worst_window(problem: Problem, points: Floats) -> dict[str, float]:
     return {"worst window": worst_windows(spend.values_at(points), periods)[0] / budget.total}
 
 
-task("gateway", numbers=_worst_window)(tw.problems.gateway)
+task("gateway", numbers=_worst_window, rounds=1440, unit="latency, s")(tw.problems.gateway)
 
 
 def _hostile(kind: str) -> None:
-    @task("paper", kind)
+    @task("paper", kind, rounds=250)
     def build(rounds: int | None = None, seed: int = 0) -> Problem:
         return tw.problems.adversarial(rounds=rounds, seed=seed, kind=kind)
 
@@ -59,14 +62,14 @@ for _name in COMMON:
     _hostile(_name)
 
 
-@task("traffic")
+@task("traffic", rounds=250, unit="delay, lengths")
 def tunnels(rounds: int | None = None, seed: int = 0) -> Problem:
     """Splits over three tunnels for each of 56 pairs, by delay; no link fuller than its limit."""
     paths, stream = traffic(8, rounds or 960, 1.1, seed)
     return Problem("tunnels", paths.splits, stream, "Splits of 56 pairs.", period=24)
 
 
-@task("traffic")
+@task("traffic", rounds=250, unit="congested 1,000 km")
 def failures(rounds: int | None = None, seed: int = 0) -> Problem:
     """`routing` with a link out of service in half of the rounds, announced before each round."""
     whole = tw.problems.routing(rounds=rounds or 1000, seed=seed)
@@ -78,7 +81,7 @@ def failures(rounds: int | None = None, seed: int = 0) -> Problem:
     return Problem("failures", whole.K, stream, "Routing beside failures.", period=whole.period)
 
 
-@task("energy")
+@task("energy", rounds=250, unit="cost, dollars")
 def charging(rounds: int | None = None, seed: int = 0) -> Problem:
     """Charge 16 cars in sixteen hours of a night, by price; the feeder has time-varying room."""
     T, hours, rng = rounds or 480, np.arange(16), np.random.default_rng(seed)
@@ -98,7 +101,7 @@ def charging(rounds: int | None = None, seed: int = 0) -> Problem:
     return Problem("charging", tw.sets.Product(*each), stream, "Charging of 16 cars.", period=7)
 
 
-@task("matrix")
+@task("matrix", rounds=250, unit="minus the share that is cut")
 def maxcut(rounds: int | None = None, seed: int = 0, n: int = 16) -> Problem:
     """Cuts of a graph whose weights change: psd matrices of trace n, diagonals of at most 1."""
     T, rng = rounds or 400, np.random.default_rng(seed)
@@ -132,7 +135,7 @@ def turnover(held: Floats, returns: Floats) -> Floats:
     return np.asarray(np.abs(held - before).sum(axis=1))
 
 
-@task("portfolio", recorded=True, numbers=wealth)
+@task("portfolio", recorded=True, numbers=wealth, unit=GROWTH)
 def nyse(rounds: int | None = None, seed: int = 0) -> Problem:
     """NYSE(O): 36 stocks over 5,651 days, 1962 to 1984 (Cover 1991); no constraints."""
     worth = np.loadtxt(record("nyse_o.csv"), delimiter=",", skiprows=1, ndmin=2)
@@ -141,20 +144,10 @@ def nyse(rounds: int | None = None, seed: int = 0) -> Problem:
     return Problem("nyse", tw.sets.Simplex(returns.shape[1]), stream, "Shares of stocks.")
 
 
-task("portfolio", numbers=wealth)(tw.problems.portfolio)
+task("portfolio", numbers=wealth, rounds=250, unit=GROWTH)(tw.problems.portfolio)
 
 
 # --- size -----------------------------------------------------------------------------------------
-
-
-def flow(width: int) -> Any:
-    """Layers of so many nodes, a third as many layers; each node leads to three of the next."""
-    layers, nodes = max(2, width // 3), range(width)
-    edges: list[tuple[Any, Any]] = [("s", (0, j)) for j in nodes]
-    for i in range(layers):
-        edges += [((i, j), (i + 1, (j + d) % width)) for j in nodes for d in (0, 1, 3)]
-    edges += [((layers, j), "t") for j in nodes]
-    return tw.sets.FlowPolytope.from_edges(edges, source="s", target="t")
 
 
 def trees(nodes: int) -> Any:
@@ -164,7 +157,7 @@ def trees(nodes: int) -> Any:
 
 
 FAMILIES: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
-    "flow": (flow, (8, 30, 100, 300)),
+    "flow": (lambda width: layered_flow(1 + max(2, width // 3), width), (8, 30, 100, 300)),
     "psd": (tw.sets.BoundedPSD, (50, 100, 200, 500, 1000)),
     "birkhoff": (tw.sets.Birkhoff, (10, 30, 100, 200)),
     "trees": (trees, (10, 30, 100, 1000)),
@@ -172,9 +165,15 @@ FAMILIES: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
 }
 
 
+RULE: dict[str, Any] = {"seeds": 3, "seconds": 90.0, "methods": ("even", *SIZES)}
+
+
 def drifting(K: Any, rounds: int | None, seed: int) -> tw.Stream:
+    """Usually 120 rounds; more of the smallest sets, whose kernels are interpreted otherwise, and
+    fewer of the largest, for their memory.
+    """
     rng, n = np.random.default_rng(seed), math.prod(K.shape)
-    T = max(6, min(rounds or 200, 60_000_000 // n))
+    T = max(6, min(rounds or max(120, 10_000 // n), 60_000_000 // n))
 
     def drawn() -> Floats:
         d = rng.standard_normal(K.shape)
@@ -192,7 +191,7 @@ def drifting(K: Any, rounds: int | None, seed: int) -> tw.Stream:
 
 
 def _of_size(name: str, make: Callable[[int], Any], size: int) -> None:
-    @task("size", f"{name} {size}", compared=False)
+    @task("size", f"{name} {size}", compared=False, **RULE)
     def build(rounds: int | None = None, seed: int = 0) -> Problem:
         K = make(size)
         return Problem(name, K, drifting(K, rounds, seed), "Drifting linear losses.")

@@ -412,10 +412,15 @@ PATCHES = {
         ),
     },
     "hindsight/best_point.py": {
+        "the oracle is asked without the prices of limits": Patch(
+            "d = d + (prices if limits.A is None else limits.A.T @ prices)",
+            "d = d + 0.0 * (prices if limits.A is None else limits.A.T @ prices)",
+            ADVICE,
+        ),
         "headroom is not kept": ("b=program.b - headroom / program.unit", "b=program.b", ADVICE),
         "the worst breach of any size is allowed": Patch(
-            "s = max(0.0, float(worst.v[-1])) + _ROOM",
-            "s = 2.0 * max(0.0, float(worst.v[-1])) + _ROOM",
+            "max(0.0, float(worst.v[-1])) + _ROOM",
+            "2.0 * max(0.0, float(worst.v[-1])) + _ROOM",
             ADVICE,
         ),
     },
@@ -425,13 +430,6 @@ PATCHES = {
         ),
         "a model keeps the sizes of an earlier program": Patch(
             '    "simplex_scale_strategy": 0,\n', "", ADVICE
-        ),
-    },
-    "hindsight/columns.py": {
-        "the oracle is asked without the prices of limits": Patch(
-            "d = d + (prices if limits.A is None else limits.A.T @ prices)",
-            "d = d + 0.0 * (prices if limits.A is None else limits.A.T @ prices)",
-            ADVICE,
         ),
     },
     "experts/recent.py": {
@@ -478,6 +476,18 @@ PATCHES = {
             "return tuple(state.accounts.played.tolist())",
             "return tuple(state.upcoming.p.tolist())",
             "tests/test_experts.py",
+        ),
+    },
+    "kernels/large.py": {
+        "large points leave the sum that they have": Patch(
+            " - rate * (costs[i] - mean) + lift",
+            " - rate * (costs[i] - mean)",
+            f"{ROUNDS}::test_large_points_are_played_as_small_ones",
+        ),
+        "large boxes give nothing back past a limit": Patch(
+            "        limit_rate = -kept_back(past, square, keep) * eta * w\n",
+            "        limit_rate = 0.0\n",
+            f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
     },
     "kernels/rounds.py": {
@@ -600,7 +610,7 @@ PATCHES = {
     },
     "kernels/boxed_dual.py": {
         "costs of 0 stay equal": Patch(
-            "c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)",
+            "c[j] = costs[j] if costs[j] != 0.0 else apart(j, size if size > 0.0 else APART)",
             "c[j] = costs[j]",
             "tests/test_boxed_dual.py",
         ),
@@ -623,7 +633,7 @@ PATCHES = {
     },
     "methods/compiled_rounds.py": {
         "a live round of an ensemble changes the state before it": Patch(
-            "        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares\n",
+            "        now, done, code, shares = start.copy(), 0, PLAYED, start.shares\n",
             "        now, done, code, shares = start, 0, PLAYED, start.shares\n",
             f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
         ),

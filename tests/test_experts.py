@@ -17,7 +17,7 @@ from tidewolf.evaluation.metrics import Experts, weight_text
 from tidewolf.experts import leader as module
 from tidewolf.experts.leader import Blocks, strata, with_worst
 from tidewolf.functions import Affine, Capacity, Linear, MaxAffine, Quadratic
-from tidewolf.hindsight.leader import RIDGE
+from tidewolf.hindsight.cutting_planes import RIDGE
 from tidewolf.methods.capabilities import Expert, Guard
 
 T = 60

@@ -18,8 +18,7 @@ from failing import assert_fails
 from refused import refused
 from tidewolf import functions
 from tidewolf.core import arrays, checkpoint, errors, sparse, types
-from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, Unlimited
 from tidewolf.core.values import identity
 from tidewolf.functions import combined
 from tidewolf.functions.autograd import Custom

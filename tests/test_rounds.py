@@ -22,10 +22,10 @@ from tidewolf.evaluation.recording import Recording
 from tidewolf.functions.base import AT_ONCE, lane_products
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization
-from tidewolf.kernels import active_set, evaluate, rounds
+from tidewolf.kernels import active_set, evaluate, large, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.projection.active import ExactPoint
+from tidewolf.projection.active import ActiveSet, ExactPoint
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
 
 EPS = float(np.finfo(np.float64).eps)
@@ -125,7 +125,7 @@ def told(state):
         "weights": weights[weights > 0.0],
         "dual": np.array([*dual[:2], *dual.slopes, *dual[3:7]], dtype=float),
         "gradients": np.array([*(each - each.mean() for each in dual.sums[:2])]),
-        "sharp": np.array(dual.sharp[:2]),
+        "sharp": np.array([*(each - each.mean() for each in dual.sharp[:2])]),
         "products": np.array([*dual.sums[2:], *dual.sharp[2:]]),
         "descent": np.concatenate(own),
         "bank": np.array([state.oracle_budget, state.calls]),
@@ -171,6 +171,34 @@ def test_a_run_in_the_kernel_is_the_run_without(K, kind):
     np.testing.assert_allclose(one.numbers()[:3], other.numbers()[:3], atol=1e-12)
     last = (np.array([*audit.parts()[4]]) for audit in (one, other))
     np.testing.assert_allclose(*last, atol=1e-9 * K.radius)
+
+
+LARGE = {
+    "simplex": lambda n: Simplex(n + 1, total=3.0),
+    "capped": lambda n: CappedSimplex(n + 1, cap=1.7 / (n + 1)),
+    "box": lambda n: tw.sets.Box(-np.ones(n + 1), np.linspace(0.5, 2.0, n + 1)),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"target_violation": 0.01}, {"tolerance": 1e-6}])
+@pytest.mark.parametrize("n", [1, large.BLOCK + 44])
+@thinned(2, make=LARGE, kind=("capacities", "affine", "unlimited", "nothing"))
+def test_large_points_are_played_as_small_ones(make, kind, n, options, monkeypatch):
+    K, due = make(n), []
+    played = stream(K, kind, 40, seed=n, scale=1e3)
+    for least in (1, n + 2):
+        monkeypatch.setattr(compiled_rounds, "LARGE", least)
+        learner = tw.LyapunovDescent(K, **options)
+        assert learner.compiled.is_large is (least == 1)
+        due.append(recorded(learner, played))
+    assert_alike(*map(numbers, due), 1e-8, max(1.0, float(np.abs(due[1].losses).max())))
+    assert due[0].audit.numbers()[:3] == pytest.approx(due[1].audit.numbers()[:3], abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["simplex", "box"])
+def test_large_points_have_the_same_bits_however_they_come(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled_rounds, "LARGE", 1)
+    assert_same_however_they_come(LARGE[name](9), "capacities", tmp_path)
 
 
 SETTINGS = {
@@ -592,16 +620,32 @@ def test_a_session_in_memory_has_the_bits_of_one_in_a_file(kind, tmp_path):
 
 
 def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkeypatch):
-    """So that a run may do either, by what is compiled."""
+    """As it is done if a round in between has other functions."""
     K, options = SETS["flow"], RESOLVING["two that re-solve"]
     played = stream(K, "capacities", 30, seed=1)
     one = recorded(tw.Ensemble(K, **options), played)
-    monkeypatch.setattr(compiled_rounds, "WORTH", 100)
-    monkeypatch.setattr(jit.Kernel, "is_at_hand", False)
+    monkeypatch.setattr(compiled_rounds.Resolving, "of", lambda *given: None)
     other = recorded(tw.Ensemble(K, **options), played)
     for part in ("losses", "violations", "calls", "solves"):
         np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
     assert one.learner.save(one.state) == other.learner.save(other.state)
+
+
+def test_memory_is_used_again_only_if_no_part_of_a_state_is_left(monkeypatch):
+    monkeypatch.setattr(compiled_rounds, "MANY", 1)
+    K, places = SETS["simplex"], set()
+    given, plain = stream(K, "capacities", 30), uncompiled(tw.LyapunovDescent(K))
+    due = [told(played.state) for played in tw.play(plain, given)]
+    kept, points = [], []
+    for t, played in enumerate(tw.play(tw.LyapunovDescent(K), given)):
+        places.add(played.state.dual.sums.loss.__array_interface__["data"][0])
+        points.append(played.x.copy())
+        if t % 7 < 3:
+            kept.append((t, played.state))
+    assert len(places) < 30
+    for t, state in kept:
+        assert_alike(told(state), due[t], 1e-12, 1.0)
+    np.testing.assert_allclose(points[1:], [each["x"] for each in due[:-1]], atol=1e-12)
 
 
 def test_rounds_from_one_state_do_not_see_each_other():
@@ -641,6 +685,20 @@ def test_short_runs_are_interpreted_and_the_same(name, kind, monkeypatch):
         for part in ("losses", "violations", "calls", "distances", "solves"):
             one, other = np.array(getattr(compiled, part)), np.array(getattr(interpreted, part))
             np.testing.assert_allclose(one, other, atol=1e-9, err_msg=part)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_search_in_python_has_the_bits_of_machine_code(name, monkeypatch):
+    """So that it may begin in Python, and go on in machine code."""
+    ends = []
+    for enough in (-1, 10**9):
+        monkeypatch.setattr(jit, "ENOUGH", enough)
+        rng, active = np.random.default_rng(2), ActiveSet.start(SETS[name])
+        for _ in range(30):
+            y = active.x + SETS[name].radius * rng.normal(size=len(active.x))
+            active = active.nearest(SETS[name], y, 1e-6, 5).active
+        ends += [active.x.tobytes() + active.weights.tobytes()]
+    assert ends[0] == ends[1]
 
 
 def test_an_ensemble_counts_in_units_that_grow():

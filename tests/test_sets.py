@@ -382,7 +382,7 @@ REFUSED = [
     (lambda: sets.SimplexProduct([2**31 - 1, 1]), errors.InvalidInput, "sizes"),
     (lambda: sets.SimplexProduct([2], ["a", "a"]), errors.InvalidInput, "labels"),
     (lambda: sets.Transportation([1, 2], [1, 1]), errors.EmptySet, "columns"),
-    (lambda: sets.Transportation([2, -1], [1]), errors.EmptySet, "rows"),
+    (lambda: sets.Transportation([2, -1], [1]), errors.InvalidInput, "rows"),
     (lambda: sets.Transportation([0], [0, 0]), errors.InvalidInput, "rows"),
     (lambda: sets.SpanningTrees([]), errors.EmptyGraph, "edges"),
     (lambda: sets.SpanningTrees([("a", "b"), ("c", "d"), ("f", "f")]), errors.GraphError, "edges"),

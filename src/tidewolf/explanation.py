@@ -476,8 +476,7 @@ def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
             number, given, played = event.arrival[:3]
             if played is None:
                 state = compiled_rounds.whole(before)
-                x = PastDecision(number, state).x(learner)
-                played = played_point(learner, state, given, x)
+                played = played_point(learner, state, given, PastDecision(number, state).x(learner))
             seen = RoundFeedback(number, given, played)
         past.add(Step(late.next_round(before), before, {}, (event,), seen))
     past.is_whole = True

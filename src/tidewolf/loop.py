@@ -38,6 +38,7 @@ from tidewolf.core.arguments import as_kind
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined, support
+from tidewolf.kernels.rounds import LOSS, VALUE
 from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.late import next_round
 
@@ -183,7 +184,15 @@ def _rounds(
 ) -> Iterator[Played]:
     t, rounds, listens = first, len(stream), _listens(learner, stream)
     per_constraint = capabilities.is_per_constraint(learner)
+    compiled, kernel = compiled_rounds(learner, stream), capabilities.kernel_of(learner)
     while t < rounds:
+        if compiled is not None and kernel.takes(state):
+            x, given = learner.act(state), compiled.at(t)
+            found = kernel.play(kernel.begin(state), given, t - compiled.start, 1)
+            if found.done:
+                state, t = found.after.state, t + 1
+                yield Played(x, found.columns[:, LOSS], found.columns[:, VALUE], state)
+                continue
         k = min(learner.rounds_left(state), rounds - t)
         if k < 1:
             raise errors.InvalidInput(f"rounds_left of {learner!r} must be at least 1, not {k}.")

@@ -6,6 +6,7 @@ Tables that need data or minutes are measured in soak, and compared with docs/be
 import json
 import math
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -193,6 +194,27 @@ def test_a_method_and_a_task_of_ones_own_from_a_folder(tmp_path, monkeypatch, ca
             known.update(kept)
 
 
+@pytest.mark.parametrize("where", ["__init__", "decide"])
+def test_what_takes_too_long_is_a_row_and_no_hang(where, monkeypatch):
+    """A method that computes without end, and one that sleeps in every round."""
+
+    class Slow(methods.Even):
+        def __init__(self, given):
+            super().__init__(given)
+            while where == "__init__":
+                pass
+
+        def decide(self):
+            time.sleep(0.01 if where == "decide" else 0.0)
+            return self.x
+
+    monkeypatch.setitem(METHODS, "slow", registry.Method(Slow, [{"never": "played"}]))
+    begun = time.perf_counter()
+    _, row = suite.rows_of("switching", ["slow"], 2, 250, 0.5)
+    assert row["skipped"] == "more than 0.001 s per round"
+    assert time.perf_counter() - begun < 30.0
+
+
 # ---------------------------------------------------------------- semidefinite programs
 
 
@@ -240,7 +262,7 @@ def test_what_is_absent_is_skipped_with_its_reason(tmp_path, monkeypatch):
         with pytest.raises(
             InvalidInput, match=rf"recorded stream {file} is not in .*TIDEWOLF_DATA"
         ):
-            next(suite.rows_of(name, ["even"], 1, None, False, 300.0))
+            next(suite.rows_of(name, ["even"]))
     monkeypatch.setattr(public_sdplib, "GENERATED", (6,))
     *cuts, random = pages.measured("sdplib").rows
     assert all(row[3].startswith(ABSENT) for row in cuts)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors, piecewise, settings
+from tidewolf.core import arrays, batch, errors, settings
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.types import Array
 from tidewolf.hindsight import best_point, task
@@ -83,7 +83,7 @@ class CLASP(Learner[State]):
     def update(self, state: State, feedback: FullInformation) -> State:
         losses, limits = require_full_information(feedback, self.K.shape, 1)
         for part in task.parts_of(limits):
-            if not isinstance(part, piecewise.PiecewiseLinear):
+            if not isinstance(part, batch.PiecewiseLinear):
                 raise errors.NotSupported(
                     f"CLASP projects on constraints made of half-spaces, not {type(part).__name__}."
                 )

@@ -7,20 +7,20 @@ always rounds.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, Self, final
+from typing import Annotated, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core import arrays, frames, piecewise, round_info, settings
+from tidewolf.core import arrays, frames, round_info, settings
 from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_direction, as_numbers, frozen, namespace
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType
 from tidewolf.core.round_info import NamedPoints, RoundInfo, is_present
-from tidewolf.core.sparse import csr_array, row_norms
+from tidewolf.core.sparse import csr_array, row_norms, stack_rows
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray, Shape
 from tidewolf.core.values import Value
 
@@ -189,9 +189,117 @@ class Batch(Value, ABC):
 _wrap_methods(Batch)
 
 
+# What exact solvers ask of functions, as capabilities that a class inherits.
+#
+# - `LinearTotal`: the sum over the rounds is one affine function,
+# - `PiecewiseLinear`: every round is a maximum of affine pieces, so that "g_t(x) <= 0 for every t"
+#   is a list of half-spaces.
+
+
+class LinearTotal(ABC):
+    """A batch whose sum over its rounds is <c, x> + constant, which `total()` gives.
+
+    A capability: a class of functions that inherits it, too, is solved in hindsight as a linear
+    program.
+
+    Examples
+    --------
+    >>> f = tw.functions.Affine([[1.0, 0.0], [2.0, 3.0]], [0.5, 0.5])
+    >>> isinstance(f, tw.functions.LinearTotal), f.total()
+    (True, (array([3., 3.]), -1.0))
+    """
+
+    @abstractmethod
+    def total(self) -> tuple[Floats, float]:
+        """The sum over the rounds as (c, constant).
+
+        Returns
+        -------
+        tuple of array and float
+            c, of the shape of a point and in float64, and the constant.
+        """
+
+
+class Halfspaces(NamedTuple):
+    """Half-spaces A x <= b on flattened points.
+
+    Row i is a piece of the function of round `rounds[i]`, so <a_i, x> - b_i <= g_{rounds[i]}(x).
+
+    Parameters
+    ----------
+    A : array
+        The rows, a matrix of NumPy or a sparse array of SciPy.
+    b : array
+        The offsets, one a row.
+    rounds : array
+        The round that each row comes from, counted from 0.
+
+    Examples
+    --------
+    >>> g = tw.functions.Affine([[1.0, 0.0], [2.0, 3.0]], [0.5, 0.7])
+    >>> g.halfspaces().b
+    array([0.5, 0.7])
+    """
+
+    A: Any
+    b: Floats
+    rounds: Int64s
+
+
+class PiecewiseLinear(ABC):
+    """A batch for which "every value is at most 0" is a list of half-spaces: each round is the
+    largest of some affine pieces.
+
+    A capability: functions that inherit it, too, are solved in hindsight as a linear program.
+
+    Examples
+    --------
+    >>> g = tw.functions.Capacity([[0.5, 0.2], [0.4, 0.3]])
+    >>> isinstance(g, tw.functions.PiecewiseLinear)
+    True
+    >>> g.halfspaces().b  # of each entry only the smallest capacity matters
+    array([0.4, 0.2])
+    """
+
+    @abstractmethod
+    def halfspaces(self) -> Halfspaces:
+        """The half-spaces, redundant ones left out where that is free; those of a single round are
+        its pieces.
+        """
+
+    def offsets(self) -> Floats:
+        """The offsets of the half-spaces, `halfspaces().b`.
+
+        Returns
+        -------
+        array
+            One a row; functions with very many rows know them without those.
+        """
+        return self.halfspaces().b
+
+    def epigraph(self) -> Halfspaces:
+        """The pieces of every round, none left out: f_t(x) is the largest <a_i, x> - b_i of its
+        rows, those with rounds[i] = t, and f_t(x) <= s_t where all of them are.
+
+        Returns
+        -------
+        Halfspaces
+            The rows in the order of the rounds.
+        """
+        batch: Any = self
+        each = [batch.view(slice(t, t + 1)).halfspaces() for t in range(len(batch))]
+        return together(each, range(len(each))) if each else self.halfspaces()
+
+
+def together(parts: Sequence[Halfspaces], starts: Iterable[int]) -> Halfspaces:
+    tables, offsets, rounds = zip(*parts, strict=True)
+    later = [each + start for each, start in zip(rounds, starts, strict=True)]
+    return Halfspaces(stack_rows(tables), np.concatenate(offsets), np.concatenate(later))
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Unlimited(Batch, piecewise.PiecewiseLinear):
+class Unlimited(Batch, PiecewiseLinear):
     """No constraint: -1 everywhere. Streams without constraints have it.
 
     Parameters
@@ -246,10 +354,10 @@ class Unlimited(Batch, piecewise.PiecewiseLinear):
     def gradients(self, x: Array) -> Array:
         return arrays.zeros((self.rounds, *self.shape), x)
 
-    def halfspaces(self) -> piecewise.Halfspaces:
+    def halfspaces(self) -> Halfspaces:
         """One that holds all points, 0 <= 1, if there are rounds: solvers want one."""
         rows = min(1, self.rounds)
-        return piecewise.Halfspaces(
+        return Halfspaces(
             csr_array((rows, math.prod(self.shape))), np.ones(rows), np.zeros(rows, dtype=np.int64)
         )
 

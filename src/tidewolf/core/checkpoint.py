@@ -163,8 +163,7 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
     line = data[: max(end, 0)]
     if not line.startswith(_MAGIC) or not line[len(_MAGIC) :].isdigit():
         raise errors.BrokenFile(f"{source} is not a tidewolf state: it does not begin as one.")
-    version = int(line[len(_MAGIC) :])
-    errors.require_format(source, version, STATE_FORMAT, "Start a new session.")
+    errors.require_format(source, int(line[len(_MAGIC) :]), STATE_FORMAT, "Start a new session.")
     start = end + 1 + _DIGEST
     if hashlib.sha256(memoryview(data)[start:]).digest() != data[start - _DIGEST : start]:
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
@@ -175,10 +174,10 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
                 f"{source} was written by {manifest['learner']} with other settings. "
                 "Make the learner as it was then, or start a new session."
             )
-        parts = {
-            name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()
-        }
-        return Saved(parts, {str(name): str(each) for name, each in manifest["writer"].items()})
+        return Saved(
+            {name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()},
+            {str(name): str(each) for name, each in manifest["writer"].items()},
+        )
     except errors.CheckpointError:
         raise
     except Exception as error:  # hand-made content breaks its readers in every way

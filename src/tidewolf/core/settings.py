@@ -199,6 +199,8 @@ class Numbers(Check):
     """An array of finite numbers with `axes` axes (any where None), kept as a read-only copy."""
 
     axes: int | None = field(default=None, kw_only=True)
+    above: float = field(default=-math.inf, kw_only=True)
+    least: float = field(default=-math.inf, kw_only=True)
 
     words: ClassVar[str] = "a list of numbers or the name of a table"
 
@@ -207,6 +209,9 @@ class Numbers(Check):
         if self.axes is not None and (len(array.shape) != self.axes or 0 in array.shape):
             axes = {1: "a vector", 2: "a matrix"}.get(self.axes, f"an array of {self.axes} axes")
             raise WrongShape(f"{what} must be {axes}, not of shape {tuple(array.shape)}.")
+        if max(self.above, self.least) > -math.inf:
+            smallest = float(arrays.to_numpy(array).min(initial=math.inf))
+            arrays.as_number(smallest, what, above=self.above, least=self.least)
         return array
 
     def read(self, value: Any) -> Any:

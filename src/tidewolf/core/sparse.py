@@ -257,7 +257,7 @@ def largest_entry(D: Matrix) -> float:
         tops = [np.abs(part).max(axis=0, initial=0.0) for part in (D.sparse.data, D.left, D.right)]
         return float(tops[0] + tops[1] @ tops[2])
     xp = arrays.namespace(D)
-    return max(float(xp.max(D)), -float(xp.min(D)))
+    return max(arrays.read([xp.max(D), -xp.min(D)]))
 
 
 def frobenius_norm(D: Matrix) -> float:

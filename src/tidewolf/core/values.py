@@ -16,7 +16,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tidewolf.core import arrays, settings, sparse
-from tidewolf.core.errors import NotSupported, TidewolfError, require
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongShape, require
+from tidewolf.core.types import Shape
 
 # The version of `identity`; another one gives other digests, and old files are refused.
 IDENTITY = 3
@@ -37,6 +38,16 @@ class Value:
 
     def __post_init__(self) -> None:
         settings.validate(self)
+
+    def _require(
+        self, holds: object, setting: str, due: str, kind: type[TidewolfError] = InvalidInput
+    ) -> None:
+        """Refuse a setting that does not fit the others; `due` says what it must do or be."""
+        require(holds, kind, f"{setting} of {type(self).__name__} must {due}.", setting)
+
+    def _require_shape(self, setting: str, shape: Shape) -> None:
+        given = tuple(getattr(self, setting).shape)
+        self._require(given == shape, setting, f"have shape {shape}, not {given}", WrongShape)
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""

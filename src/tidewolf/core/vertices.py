@@ -35,6 +35,7 @@ from tidewolf.core.arrays import (
     flat,
     frozen,
     inner,
+    inner_products,
     is_array,
     is_torch,
     like,
@@ -640,9 +641,9 @@ class LowRank(Factored):
     def __init__(self, rows: Array, ridge: float = 0.0) -> None:
         self.rows, self.ridge = frozen(_signed(rows)[0]), ridge
         self.factors, n = (self.rows,), int(rows.shape[1])
-        self.shape, self.trace = (n, n), inner(self.rows, self.rows)
-        products = self.rows @ self.rows.T
-        self.square = n * ridge**2 + 2.0 * ridge * self.trace + inner(products, products)
+        self.shape, products = (n, n), self.rows @ self.rows.T
+        self.trace, square = inner_products((self.rows, self.rows), (products, products))
+        self.square = n * ridge**2 + 2.0 * ridge * self.trace + square
 
     @staticmethod
     def of(point: Array) -> "LowRank":
@@ -694,8 +695,6 @@ def _signed(*factors: Array) -> tuple[Array, ...]:
     if left.shape[0] == 0:
         return left, *others
     turned = (xp.max(left, axis=1) < -xp.min(left, axis=1))[:, None]
-    if not bool(xp.any(turned)):
-        return left, *others
     return tuple(xp.where(turned, -rows, rows) for rows in (left, *others))
 
 

@@ -305,14 +305,13 @@ class Comparison(values.Value):
         tuple of Point
             Means over seeds: a point counts where every seed was run.
         """
-        self._require(stream, learner)
+        self._require_known(stream, learner)
         budget = None if budget is None else arrays.as_number(budget, "The budget", above=0.0)
         seconds = None if seconds is None else arrays.as_number(seconds, "The seconds per round")
         groups: dict[Any, list[Entry]] = {}
         for e in self.entries:
             if (e.stream, e.learner) == (stream, learner) and budget in (None, e.budget or budget):
-                knobs = e.budget, *(getattr(e, name) for name in KNOBS)
-                groups.setdefault(knobs, []).append(e)
+                groups.setdefault((e.budget, *(getattr(e, name) for name in KNOBS)), []).append(e)
         by_regret = self.measure(stream) == "regret"
         points = (_point(group, by_regret) for group in groups.values())
         kept = [p for p in points if p is not None and (seconds is None or p.seconds <= seconds)]
@@ -322,7 +321,7 @@ class Comparison(values.Value):
         """What frontiers have beside the violation: "regret", or "loss" where a run has no
         regret because no point satisfies every constraint or no comparator is known.
         """
-        self._require(stream)
+        self._require_known(stream)
         played = [e for e in self.entries if e.stream == stream and e.loss is not None]
         known = all(e.regret is not None and math.isfinite(e.regret[1]) for e in played)
         return "regret" if known else "loss"
@@ -331,7 +330,7 @@ class Comparison(values.Value):
         """|the comparator's mean loss|, in the mean over seeds; if it is not known, |the least
         mean loss| of any point; None if there is none.
         """
-        self._require(stream)
+        self._require_known(stream)
         means = [venue.mean for venue in self.venues if venue.stream == stream]
         known = [mean for mean in means if mean is not None]
         if known and len(known) == len(means):
@@ -497,7 +496,7 @@ class Comparison(values.Value):
         ordered = sorted(places, key=lambda at: order.index(at[:2]))
         return tuple(self.ranking(s, name, baseline, budget=b) for s, name, b in ordered)
 
-    def _require(self, stream: str, learner: str | None = None) -> None:
+    def _require_known(self, stream: str, learner: str | None = None) -> None:
         for name, known in ((stream, self.streams), (learner, (None, *self.learners))):
             if not isinstance(name, str | None) or name not in known:
                 there = listed(map(repr, filter(None, known)))
@@ -597,7 +596,7 @@ class Comparison(values.Value):
 
     def about(self, stream: str) -> str:
         """A stream in a line: how long, which seeds, what the best fixed point costs."""
-        self._require(stream)
+        self._require_known(stream)
         venues = [venue for venue in self.venues if venue.stream == stream]
         seeds = ", ".join(str(venue.seed) for venue in venues)
         means = [venue.mean for venue in venues if venue.mean is not None]
@@ -614,13 +613,12 @@ class Comparison(values.Value):
         runs were refused and why.
         """
         if stream is not None:
-            self._require(stream)
+            self._require_known(stream)
         wanted = self.streams if stream is None else (stream,)
         found = [f"{v.stream}: {v.reason}" for v in self.venues if v.reason and v.stream in wanted]
-        refused = Counter(
+        for (who, why), count in Counter(
             (f"{e.learner} on {e.stream}", e.failure) for e in self.failures if e.stream in wanted
-        )
-        for (who, why), count in refused.items():
+        ).items():
             found.append(f"{who}, {count} run{'s' * (count > 1)}: {why}")
         return tuple(dict.fromkeys(found))
 

@@ -155,23 +155,17 @@ class Recording:
         kernel, n = self._kernel, math.prod(self.stream.shape)
         most = max(1, MOST_POINTS // n) if self.decisions is not None else MOST_AT_ONCE
         pace, records = FIRST_PACE, self._records(min(most, len(self.stream) - self.t))
-        spare: Floats | None = None  # of the state before the last, which was not asked for
         while not self.done:
             given, clock = functions.at(self.t), _clock()
             k = min(pace, most, functions.stop - self.t)
             if isinstance(self._now, ArrayState) or kernel.takes(self._now):
                 self._prepare(records, functions.start)
-                start = self._now
-                if not isinstance(start, ArrayState):
-                    start = kernel.begin(start)
-                    spare = start.numbers if start.is_unseen else None
-                found = kernel.play(start, given, self.t - functions.start, k, records, spare)
+                start = self._now if isinstance(self._now, ArrayState) else kernel.begin(self._now)
+                found = kernel.play(start, given, self.t - functions.start, k, records)
+                del start  # its memory is free
                 spent = _clock() - clock
                 self.seconds += spent
                 self._take_records(records, found)
-                if found.done:
-                    is_free = start.is_unseen and start is not found.after
-                    spare = start.numbers if is_free and spare is not start.numbers else None
                 pace = min(2 * pace, MOST_AT_ONCE) if spent < MOMENT else max(1, pace // 2)
                 if not found.unusual:
                     yield self.t

@@ -208,8 +208,7 @@ class TrajectorySummary(Tracker):
         who counts keeps up to date.
         """
         self._t, self._part = self._t + rounds, part
-        begun = self._t > self.edges[part]
-        self._total = total.reshape(self.means.shape[1:]) if begun else None
+        self._total = total.reshape(self.means.shape[1:]) if self._t > self.edges[part] else None
 
     @property
     def mean(self) -> Floats:

@@ -235,8 +235,7 @@ def ask_all(
         found: Proposals | None = None if points is None else Proposals(tuple(points), state)
         if points is None:
             at, left = sum(sizes[: len(asked)]), math.floor(budget + 1e-9)
-            own_weights = weights[at : at + len(adviser.names)]
-            own = adviser.weighed(K, state, own_weights, number, price)
+            own = adviser.weighed(K, state, weights[at : at + len(adviser.names)], number, price)
             args = K, own, info, number, left, vertices
             found = adviser.propose(*args) if ask is None else ask(names[at], adviser, args)
         asked.append(found or Proposals((None,) * len(adviser.names), state))  # skipped

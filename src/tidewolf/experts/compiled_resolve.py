@@ -171,8 +171,7 @@ def _longest(states: Sequence[ResolveState]) -> tuple[SeenRound, ...]:
 
 def _basis(state: ResolveState, cold: BoxedBasis) -> BoxedBasis:
     own = state.boxed or cold
-    fits = own.columns == cold.columns and len(own.basis) == len(cold.basis)
-    return own if fits else cold
+    return own if own.columns == cold.columns and len(own.basis) == len(cold.basis) else cold
 
 
 def _is_usual(adviser: Resolve, state: ResolveState, known: int, number: int, n: int) -> bool:

@@ -6,7 +6,7 @@
 at rounds r with gaps max(every, 0.15 min(r, window)). w_t/V is the present price of a violation,
 which alone begins too low; G_f and G_g are the steepest gradients of a few rounds of S at the
 center. Without a constraint there is one expert. Ties: the point nearest to the center
-(hindsight/leader.py).
+(hindsight/cutting_planes.py).
 
 S has one random round of each stratum of the past, omega the length of the stratum: an even stride
 would meet the same hours every day. With constraints a quarter of S is kept for the rounds that z
@@ -45,8 +45,8 @@ from tidewolf.experts.recent import RecentRounds
 from tidewolf.functions.base import ArrayBatch
 from tidewolf.functions.combined import Chain, chained, leaves, loaded, require_points_of, saved
 from tidewolf.hindsight import best_point, task
-from tidewolf.hindsight.columns import BestOfVertices
-from tidewolf.hindsight.leader import WeightedRounds, leader
+from tidewolf.hindsight.best_point import BestOfVertices
+from tidewolf.hindsight.cutting_planes import WeightedRounds, leader
 from tidewolf.methods.settings import OptionalRounds
 from tidewolf.sets.base import Polyhedral
 
@@ -292,8 +292,7 @@ class Leader(Adviser):
                 some = order[own.rows]
                 weights, which = own.weights / own.weights.sum(), rows_of(losses, some)
                 kept = None if free else rows_of(limits, some)
-                rounds = WeightedRounds(which, kept, weights, price)
-                z, solves = leader(solver, rounds), solves + 1
+                z, solves = leader(solver, WeightedRounds(which, kept, weights, price)), solves + 1
                 if z is None or free or again or len(S.rows) == len(order):
                     break
                 over = np.concatenate([task.flattened(one.values(z)) for one in limits])[order]

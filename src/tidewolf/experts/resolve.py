@@ -14,14 +14,14 @@ MOST_LAG at most), l as it was when the last round was decided.
 
 If K is made of few equations and boxes, all headrooms are solved in one call from the basis of the
 round before (hindsight/boxed_model.py), and large flows by the network simplex
-(hindsight/flow_model.py). HiGHS solves over other sets with a linear description (hindsight/
+(hindsight/boxed_model.py). HiGHS solves over other sets with a linear description (hindsight/
 best_point.py); an expert whose weight was below LIGHT for LONG rounds is then absent in all rounds
 but every RARELY-th. Elsewhere, and on request, there is column generation over the vertices that
 are known.
 
 With vertices, at most one oracle call is made for all headrooms together: these take turns, and the
-vertex that would help most enters (hindsight/columns.py). After a call in vain for each of them it
-waits, twice as long every time up to `LONGEST_WAIT` rounds, until a call finds a better vertex
+vertex that would help most enters (hindsight/best_point.py). After a call in vain for each of them
+it waits, twice as long every time up to `LONGEST_WAIT` rounds, until a call finds a better vertex
 again. A vertex that no program has used for `IDLE_ROUNDS` rounds goes.
 
 Entries that are out are held at 0; of columns, those that are 0 there are taken.
@@ -41,7 +41,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arrays, batch, errors, piecewise
+from tidewolf.core import arrays, batch, errors
 from tidewolf.core.conforming import is_member
 from tidewolf.core.feedback import FullInformation, require_full_information
 from tidewolf.core.oracle import HasLMO
@@ -52,19 +52,21 @@ from tidewolf.experts.base import Adviser, Info, Price, Proposals, Seen, Vertice
 from tidewolf.experts.context import PeriodSetting, duration
 from tidewolf.experts.recent import Drops, RecentRounds
 from tidewolf.functions import combined, linear
-from tidewolf.hindsight import boxed_model, flow_model
+from tidewolf.hindsight import boxed_model
 from tidewolf.hindsight.best_point import (
     COLD,
+    IN_USE,
     Bases,
     Best,
+    BestOfVertices,
     BestPoint,
     Objective,
     Program,
+    bases_for,
     half_spaces,
     headroom_of_rows,
     objective,
 )
-from tidewolf.hindsight.columns import IN_USE, BestOfVertices, bases_for
 from tidewolf.methods.available import entries_out
 from tidewolf.methods.settings import Numbers
 from tidewolf.projection.active import emptied, is_free_of
@@ -78,8 +80,8 @@ LIGHT, LONG, RARELY = 1e-4, 50, 10
 LONGEST_WAIT = 16  # Rounds between two calls at most, where calls are in vain.
 IDLE_ROUNDS = 200  # Rounds without use after which a vertex goes.
 _BETTER = 1e-9  # A better vertex is cheaper than those known by this share of |d| times the radius.
-_PROGRAM = (linear.Linear, piecewise.LinearTotal, piecewise.PiecewiseLinear)
-_LIMIT = (linear.Capacity, piecewise.PiecewiseLinear)
+_PROGRAM = (linear.Linear, batch.LinearTotal, batch.PiecewiseLinear)
+_LIMIT = (linear.Capacity, batch.PiecewiseLinear)
 
 
 @dataclass(frozen=True)
@@ -338,12 +340,12 @@ class Resolve(Adviser):
             state = state._replace(bases=bases)
         return Proposals(points, state, 0, solves)
 
-    def model(self, K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
+    def model(self, K: HasLMO) -> boxed_model.BoxedModel | boxed_model.FlowModel | None:
         """What solves over equations and boxes, or flows; None for other sets."""
 
-        def build(K: HasLMO) -> boxed_model.BoxedModel | flow_model.FlowModel | None:
+        def build(K: HasLMO) -> boxed_model.BoxedModel | boxed_model.FlowModel | None:
             plain = not (self.even or self._by_columns(K))
-            return (boxed_model.BoxedModel.of(K) or flow_model.FlowModel.of(K)) if plain else None
+            return (boxed_model.BoxedModel.of(K) or boxed_model.FlowModel.of(K)) if plain else None
 
         return self._cached("model", K, build)  # type: ignore[no-any-return]
 

@@ -28,8 +28,7 @@ own is a subclass of `Batch`, tried by `tidewolf.testing.check_function`.
 
 from inspect import isabstract
 
-from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, Unlimited
 from tidewolf.functions.autograd import Custom, from_jax, from_torch
 from tidewolf.functions.combined import Chain, Charged, Max, Sum
 from tidewolf.functions.entries import Range, Squared
@@ -59,9 +58,8 @@ def every() -> tuple[type[Batch], ...]:
     >>> [kind.__name__ for kind in tw.functions.every()][:3]
     ['Affine', 'Capacity', 'Chain']
     """
-    named = (globals()[name] for name in __all__)
     return tuple(
         kind
-        for kind in named
+        for kind in (globals()[name] for name in __all__)
         if isinstance(kind, type) and issubclass(kind, Batch) and not isabstract(kind)
     )

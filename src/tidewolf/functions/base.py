@@ -3,7 +3,7 @@
 - `PerRound`, the check of a setting that is an array with rounds first,
 - `ArrayBatch`, a batch that consists of such arrays.
 
-The capabilities `LinearTotal` and `PiecewiseLinear` are those of core/piecewise.py.
+The capabilities `LinearTotal` and `PiecewiseLinear` are those of core/batch.py.
 """
 
 import math

@@ -16,7 +16,7 @@ import numpy as np
 from tidewolf.core import arrays
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
-from tidewolf.core.batch import Batch
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import (
     InvalidInput,
@@ -26,7 +26,6 @@ from tidewolf.core.errors import (
     WrongType,
     require,
 )
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.settings import Names, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
@@ -283,10 +282,8 @@ class Max(Combined):
         found = [zeros((0, *self.shape), x)]
         for i in np.unique(owners).tolist():
             mine = owners == i
-            some = self.parts[i].piece_gradients(x, rounds[mine], limits[mine] - starts[i])
-            found.append(some)
-        order = np.argsort(np.argsort(owners, kind="stable"))
-        return taken(namespace(x).concat(found), order)
+            found.append(self.parts[i].piece_gradients(x, rounds[mine], limits[mine] - starts[i]))
+        return taken(namespace(x).concat(found), np.argsort(np.argsort(owners, kind="stable")))
 
     def subgradient(self, x: Array, weights: Array) -> Array:
         first, total = self._largest(x), 0.0 * x

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import piecewise, settings, sparse
+from tidewolf.core import batch, settings, sparse
 from tidewolf.core.arguments import as_items, shown
 from tidewolf.core.arrays import as_array, flat, like, namespace, require_no_mask, taken, to_numpy
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongShape, WrongType, require
@@ -244,7 +244,7 @@ class Squared(EntryBatch):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Range(EntryBatch, piecewise.PiecewiseLinear):
+class Range(EntryBatch, batch.PiecewiseLinear):
     """The largest distance of the given entries from their bounds.
 
     `Range.of` makes them from indices.
@@ -342,7 +342,7 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         j = to_numpy(namespace(pieces).argmax(pieces, axis=1))
         return self.places[np.arange(len(self)), j % width], np.where(j < width, 1.0, -1.0)
 
-    def halfspaces(self) -> piecewise.Halfspaces:
+    def halfspaces(self) -> batch.Halfspaces:
         n, asked = math.prod(self.sides), self.places >= 0
         rounds = np.broadcast_to(np.arange(len(self))[:, None], asked.shape)[asked]
         bounds = np.concatenate([to_numpy(self.high)[asked], -to_numpy(self.low)[asked]])
@@ -352,14 +352,13 @@ class Range(EntryBatch, piecewise.PiecewiseLinear):
         first = order[np.unique(rows[order], return_index=True)[1]]
         kept, signs = rows[first] % n, np.where(rows[first] < n, 1.0, -1.0)
         A = sparse.csr_array((signs, kept, np.arange(len(first) + 1)), shape=(len(first), n))
-        return piecewise.Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
+        return batch.Halfspaces(A, bounds[first], np.concatenate([rounds, rounds])[first])
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
         last = ([1, 0, 1], [1, 2, 2]), -0.5, [0.0, 1.0, 2.0]
-        rounds = [(([0, 1], [2, 0]), -1.0, 1.0), (([1], [1]), [0.5], [0.5]), last]
         return (
-            cls.of(rounds, (2, 3)),
+            cls.of([(([0, 1], [2, 0]), -1.0, 1.0), (([1], [1]), [0.5], [0.5]), last], (2, 3)),
             cls.one([[0]], [-1.0], [2.0], (1,)),
             cls([[0.0, 0.0], [0.0, 5.0]], [[1.0, 1.0], [2.0, 0.0]], [[3, 0], [1, -1]], (2, 2)),
         )

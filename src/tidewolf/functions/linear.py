@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core import arrays, errors
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.batch import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import (
     as_sparse,
     csr_array,

@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
-from tidewolf.core import batch, piecewise, settings
+from tidewolf.core import batch, settings
 from tidewolf.core.arrays import as_array, as_number, like, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, require
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
@@ -181,13 +181,13 @@ class LinkLoads(OverPaths, linear.LargestPiece):
             data = data / np.repeat(divisors[rounds, links], counts)
         return csr_array((data, on.path[number], starts), shape=(len(links), self.shape[0]))
 
-    def halfspaces(self) -> piecewise.Halfspaces:
+    def halfspaces(self) -> batch.Halfspaces:
         return self.epigraph()
 
-    def epigraph(self) -> piecewise.Halfspaces:
+    def epigraph(self) -> batch.Halfspaces:
         rounds = np.repeat(np.arange(len(self)), self._links)
         A = self._rows(rounds, np.tile(np.arange(self._links), len(self)))
-        return piecewise.Halfspaces(A, LinkLoads.offsets(self), rounds)
+        return batch.Halfspaces(A, LinkLoads.offsets(self), rounds)
 
     def offsets(self) -> Floats:
         offsets = np.broadcast_to(self._offsets(), (len(self), self._links))
@@ -408,12 +408,12 @@ class LoadLimit(LinkLoads):
     def _offsets(self) -> Floats:
         return np.asarray(self._host("capacities"))
 
-    def halfspaces(self) -> piecewise.Halfspaces:
+    def halfspaces(self) -> batch.Halfspaces:
         if not self._same_demands():
             return self.epigraph()
         capacities, links = self._host("capacities").astype(np.float64), np.arange(self._links)
         tightest = capacities.argmin(axis=0)
-        return piecewise.Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
+        return batch.Halfspaces(self._rows(tightest, links), capacities.min(axis=0), tightest)
 
     def offsets(self) -> Floats:
         if not self._same_demands():

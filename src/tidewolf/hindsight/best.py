@@ -47,10 +47,17 @@ import numpy as np
 
 from tidewolf.core import arguments, errors, round_info, sparse
 from tidewolf.core.arrays import MOST_ENTRIES, as_count, frozen, like, to_numpy
-from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
+from tidewolf.core.batch import (
+    Batch,
+    Halfspaces,
+    LinearTotal,
+    PiecewiseLinear,
+    Stream,
+    Unlimited,
+    as_constraints,
+)
 from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import HasLMO, as_set
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Value, with_capabilities
 from tidewolf.functions import entries
@@ -457,8 +464,7 @@ def policy_problem(
     used, exact = np.flatnonzero(np.diff(phi.tocsc().indptr)), cast(Any, tasks.with_exact_oracle(K))
     batches = (part.losses, part.constraints)
     losses, limits = (policy_batch(batch, phi[:, used], K.center) for batch in batches)
-    product = Product(parts=[exact] * len(used))
-    return product, losses, limits, used, np.stack([center] * cells)
+    return Product(parts=[exact] * len(used)), losses, limits, used, np.stack([center] * cells)
 
 
 def _features(stream: Stream, first: int, rounds: int, context: Any) -> Any:

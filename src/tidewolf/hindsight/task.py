@@ -28,8 +28,7 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 
 from tidewolf.core import arrays, errors, oracle, sparse, vertices
-from tidewolf.core.batch import Batch
-from tidewolf.core.piecewise import Halfspaces, LinearTotal, PiecewiseLinear, together
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, together
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import Chain
 from tidewolf.functions.loads import LinkLoads, LoadRows
@@ -243,8 +242,7 @@ class Task:
         """
         point = self.unflattened(x)
         tolerance = max(FEASIBILITY_TOLERANCE, 100 * arrays.eps_of(point))
-        extent = max(self.K.radius, float(np.abs(x).max()))
-        if self.K.infeasibility(point) > tolerance * extent:
+        if self.K.infeasibility(point) > tolerance * max(self.K.radius, float(np.abs(x).max())):
             return False
         values = flattened(self.constraints.values(point))
         sizes = np.abs(values) + self.constraints.slopes(point) * np.linalg.norm(x)
@@ -290,8 +288,7 @@ def _half_spaces(K: oracle.HasLMO, constraints: Batch) -> Halfspaces | None:
     if many is not None:
         b, count = many.offsets, len(constraints)
         return Halfspaces(many, b, np.repeat(np.arange(count), len(b) // count))
-    spaces = [part.halfspaces() for part in parts]
-    whole = together(spaces, np.cumsum([0, *map(len, parts[:-1])]))
+    whole = together([part.halfspaces() for part in parts], np.cumsum([0, *map(len, parts[:-1])]))
     return whole._replace(A=whole.A.astype(np.float64, copy=False))
 
 

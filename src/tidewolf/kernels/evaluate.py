@@ -16,14 +16,18 @@ Capacities below b_0 have no value: they need a warning.
 Ties go to the first piece, as in the functions' own `subgradient`.
 """
 
+import math
+
 import numpy as np
 
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import BLOCK, copy_to, dot, fill
 from tidewolf.kernels.simplices import least_of
 
-# Pieces are at most so large; of others there is no value.
-MOST = 1e140
+# Pieces are at most so large; of others there is no value. Slopes are at least so large, and parts
+# of a gradient within aff(K) are rounding up to this share of it.
+LEAST, MOST = 1e-140, 1e140
+SLACK = 1e3 * float(np.finfo(np.float64).eps)
 # Loads up to this size need no capacity.
 NO_LOAD = 1e-12
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
@@ -131,6 +135,24 @@ def vanishes(gradient):  # type: ignore[no-untyped-def]
     for e in range(len(gradient)):
         size = max(size, abs(gradient[e]))
     return size == 0.0
+
+
+@kernel
+def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
+    """The slope of a gradient of square `norm2` whose part within aff(K) has the square `along2`; 0
+    where only rounding is left of that, -1 where the gradient is no usual one.
+
+    Reference: `tangent_part` of methods/steps/slopes.py.
+    """
+    if norm2 == 0.0:
+        return 0.0
+    if not LEAST * LEAST <= norm2 <= MOST * MOST:
+        return -1.0
+    if along2 <= SLACK * SLACK * norm2:
+        return 0.0
+    slope = math.sqrt(along2)
+    usual = slope <= most * (1.0 + 1e-9) and LEAST <= slope * radius <= MOST
+    return slope if usual else -1.0
 
 
 @kernel

@@ -265,10 +265,7 @@ class Krylov:
         # of the latest products the two parts of alpha and beta^2, not read yet
         self._unread: list[Array] = []
         self.values: Floats = np.zeros(0)
-
-    @property
-    def k(self) -> int:
-        return len(self.alpha) + len(self._unread) // 3
+        self.k = 0
 
     @property
     def exhausted(self) -> bool:
@@ -278,7 +275,7 @@ class Krylov:
         k, q = self.k, self.following
         if k == self.Q.shape[0]:
             self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
-        self.Q[k, :] = q
+        self.Q[k, :], self.k = q, k + 1
         w = self._product(q)
         if self.loose:
             w -= (self.beta[-1] if k else 0.0) * self.Q[k - 1]
@@ -303,9 +300,10 @@ class Krylov:
 
     def _product(self, v: Array) -> Array:
         """A times each row of v: one after another where a library takes longer for all at once."""
-        xp = namespace(v)
-        rows = xp.reshape(v, self.shape)
-        return xp.concat([self.A @ rows[i, :] for i in range(len(rows))])
+        (s, n), A = self.shape, self.A
+        if s == 1:
+            return A @ v
+        return namespace(v).concat([A @ v[i : i + n] for i in range(0, s * n, n)])
 
     def grown(self, tolerance: float, steps: int = 0) -> tuple[float, float]:
         """Grows by `steps`, or until it is time for another look at T: theta, and the gap above it
@@ -333,6 +331,7 @@ class Krylov:
             self.beta.append(max(math.sqrt(square), self.rounding))
             if self.beta[-1] == self.rounding:
                 break
+        self.k = len(self.alpha)
 
     def vector(self) -> Array:
         x = like(leading(self.alpha, self.beta[:-1], self.theta), self.Q) @ self.Q[: self.k, :]

@@ -49,12 +49,23 @@ from tidewolf.kernels.active_set import (
     idle_rows,
     nearest_member,
 )
-from tidewolf.kernels.evaluate import count_limits, evaluate, note_peaks, vanishes
+from tidewolf.kernels.evaluate import (
+    CAPACITY,
+    GIVEN,
+    LINEAR,
+    MOST,
+    UNLIMITED,
+    count_limits,
+    evaluate,
+    note_peaks,
+    slope_of,
+    vanishes,
+)
 from tidewolf.kernels.mixing import log_of_sum, mix
 from tidewolf.kernels.sums import squares_of, step_sums
 
 # What `rounds` comes back with, beside the codes of active_set.py.
-PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY = 0, 10, 11, 12, 13
+PLAYED, UNUSUAL, LOOK, ENOUGH, TOO_MANY, OTHER = 0, 10, 11, 12, 13, 14
 
 # What is remembered: the dual state with the sums of methods/certificate.py, the oracle budget;
 # whether a round is in the middle of its projections, how many are done and how many there are;
@@ -78,10 +89,11 @@ RUN_VIOLATIONS, CALLS_BY, ACCOUNTS = range(7, 10)
 # `PLAIN` is how many experts are plain descents, `PERMANENT` how many of them never restart,
 # `LONGEST` the one with the longest steps, which the budget serves first where it `PAYS_FIRST`;
 # `VALUED` whether losses and limits are evaluated at the points of all experts, and `EXPERTS` how
-# many are mixed; `TARGET` the acceptable violation per round, below 0 without one.
+# many are mixed; `TARGET` the acceptable violation per round, below 0 without one; `EVEN` is 1/n
+# where aff(K) is where the sum is as it is, else 0.
 CAUTION, HORIZON, LOSS_MOST, LIMIT_MOST, RADIUS, DIAMETER, CALLS_EARNED, TOLERANCE2 = range(8)
 KEEP, CENTER_NORM, MARGIN, DIMENSION, PLAIN, LONGEST = range(8, 14)
-PAYS_FIRST, VALUED, EXPERTS, TARGET, PERMANENT, SETTINGS = range(14, 20)
+PAYS_FIRST, VALUED, EXPERTS, TARGET, PERMANENT, EVEN, SETTINGS = range(14, 21)
 
 # Of per round are recorded its loss, the constraint's value, |x - y|, oracle calls, movement, and
 # programs solved after it.
@@ -95,9 +107,9 @@ STRIDE, STORED, PART, MARKS = range(6, 10)
 THETA, EXPONENTS, GROWTH = 0.5, 256.0, 2.0
 QUICKEST, SLOWEST, ALLOWED, LOWEST = 0.15, 0.3, 0.1, -12.0
 FIRST_SHARE, LIGHTEST, HEAVIEST = 4e-4, math.exp(-1.0), 20.0
-LEAST, MOST, ACROSS = 1e-140, 1e140, 1e-4
+ACROSS = 1e-4
 EPS = float(np.finfo(np.float64).eps)
-SLACK, CONVEX_SLACK = 1e3 * EPS, 16.0 * EPS
+CONVEX_SLACK = 16.0 * EPS
 # Atoms in use beyond dimension + 1, and rows of a table that may be idle; the newest half stays.
 # With 64 the violation on `freeway` rose by a quarter; with 256 nothing is gained, and each row
 # costs time and memory.
@@ -108,8 +120,8 @@ LN2 = math.log(2.0)
 
 
 # Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
-# for `resolve` if nothing is re-solved.
-AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE = range(5)
+# for `resolve` and `solve` if nothing is re-solved, and for `large` if points are not.
+AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_SOLVE, AT_LARGE = range(7)
 _INTS, _TABLE, _TABLES = np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 # The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
@@ -119,35 +131,21 @@ project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
 # How far x is outside a set: infeasibility(address, x, floats, ints).
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
 # That of resolving.py, behind its address.
-resolve = Indirect(int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
+resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
+# That of large.py, behind its address.
+large = Indirect(
+    int, 1, 1, 1, _INTS, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), _TABLE
+)  # fmt: skip
 # What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
 # scratch; and what is recorded of rounds.
 held = Packed(
     _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
-    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE,
+    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, _TABLE,
 )  # fmt: skip
 recorded = Packed(
     ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
     _TABLE,
 )  # fmt: skip
-
-
-@kernel
-def slope_of(norm2, along2, most, radius):  # type: ignore[no-untyped-def]
-    """The slope of a gradient of square `norm2` whose part within aff(K) has the square `along2`; 0
-    where only rounding is left of that, -1 where the gradient is no usual one.
-
-    Reference: `tangent_part` of methods/steps/slopes.py.
-    """
-    if norm2 == 0.0:
-        return 0.0
-    if not LEAST * LEAST <= norm2 <= MOST * MOST:
-        return -1.0
-    if along2 <= SLACK * SLACK * norm2:
-        return 0.0
-    slope = math.sqrt(along2)
-    usual = slope <= most * (1.0 + 1e-9) and LEAST <= slope * radius <= MOST
-    return slope if usual else -1.0
 
 
 @kernel
@@ -248,21 +246,21 @@ def current_weight(s, settings):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def sharpen(s, settings, breach, before, g, x, center, sharp):  # type: ignore[no-untyped-def]
-    """The sums of sharp weights with a round whose limit was broken, where G was `before`.
+def sharpened(s, settings, breach, before, at, at_points):  # type: ignore[no-untyped-def]
+    """The scalars of sharp weights with a round whose limit was broken, where G was `before`; `at`
+    and `at_points` are the products of its gradient with x - center, and with the sum of these.
+    Returns by what the sum of gradients is multiplied, and the weight of this one.
 
     Reference: `SharpSums` of methods/certificate.py.
     """
-    points, W, reach = sharp[0], sharp[1], s[LIMIT_SLOPE] * settings[DIAMETER]
+    reach = s[LIMIT_SLOPE] * settings[DIAMETER]
     unit = (before / s[LIMIT_SLOPE]) ** 4 if reach > 0.0 else 1.0
-    at = dot(g, x) - dot(g, center)
-    size = max(breach, breach - at + dot(g, points) / s[ROUNDS])
+    size = max(breach, breach - at + at_points / s[ROUNDS])
     w = (size / reach) ** 4 if reach > 0.0 else 0.0
-    for i in range(len(W)):
-        W[i] = unit * W[i] + w * g[i]
     s[SHARP_AT] = unit * s[SHARP_AT] + w * at
     s[SHARP_PAID] = unit * s[SHARP_PAID] + w * breach
     s[BROKEN] += 1.0
+    return unit, w
 
 
 @kernel
@@ -294,8 +292,10 @@ def weigh(  # type: ignore[no-untyped-def]
         for i in range(len(f)):
             f[i] = V * f[i]
         return 0.0
-    sharpen(s, settings, breach, slope, g, x, center, sharp)
+    at = dot(g, x) - dot(g, center)
+    unit, sharp_w = sharpened(s, settings, breach, slope, at, dot(g, sharp[0]))
     for i in range(len(f)):
+        sharp[1, i] = unit * sharp[1, i] + sharp_w * g[i]
         g[i] = w * g[i]
         f[i] = V * f[i] + g[i]
     if s[EXPONENT] != exponent:
@@ -477,6 +477,35 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 
 
 @kernel
+def record_round(  # type: ignore[no-untyped-def]
+    given, record, columns, t, row, begun, limit_kind, limit_A, limit_b, apart, x, p
+):
+    """What is recorded of round t, played at x by experts with the weights p, beside its values.
+
+    Reference: `Recording._take` of evaluation/recording.py.
+    """
+    own = held(given)
+    kernels, floats, ints, pieces, work = own[0], own[9], own[10], own[16], own[15][0]
+    marks, last, total, means, ends, points, each, when, used, used_when, _, measures = recorded(
+        record
+    )
+    now, value = t + begun, columns[row, VALUE]
+    columns[row, APART], columns[row, SPENT] = apart, 0.0
+    if each.shape[1] > 0 and value > 0.0:
+        count_limits(now, pieces[: each.shape[1]], value, each, when)
+    if len(used) > 0:
+        note_peaks(limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when)
+    columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work)
+    off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
+    if not off <= marks[INFEASIBILITY]:
+        marks[INFEASIBILITY] = off
+    if len(points) > 0:
+        copy_to(x, points[row])
+    for j in range(measures.shape[1]):
+        measures[row, j] = p[j]
+
+
+@kernel
 def audit(  # type: ignore[no-untyped-def]
     s, settings, apart, moved, x, y, before, center, marks, samples
 ):
@@ -602,8 +631,9 @@ def rounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table, `count` before. The point of the first of them is x, where experts are
-    mixed; what is given or recorded of each round has it at row `offset`, and `begun` is the round
-    of a run that the functions begin with, below 0 if nothing is recorded.
+    mixed; with k = 0 it becomes that, and no round is played. What is given or recorded of each
+    round has it at row `offset`, and `begun` is the round of a run that the functions begin with,
+    below 0 if nothing is recorded.
 
     `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
     (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
@@ -614,11 +644,10 @@ def rounds(  # type: ignore[no-untyped-def]
     (
         kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
-        slopes, losses, shares, squares, etas,
+        slopes, losses, shares, squares, etas, _,
     ) = held(given)  # fmt: skip
-    (
-        marks, last, total, means, ends, points, each, when, used, used_when, samples, measures,
-    ) = recorded(record)  # fmt: skip
+    kept = recorded(record)
+    marks, samples = kept[0], kept[10]
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     permanent = int(settings[PERMANENT])
@@ -636,13 +665,26 @@ def rounds(  # type: ignore[no-untyped-def]
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
     for i in range(permanent, plain):
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
-    for i in range(k):
+    is_large = kernels[AT_LARGE] != 0 and loss_kind in (LINEAR, GIVEN)
+    is_large = is_large and limit_kind in (CAPACITY, GIVEN, UNLIMITED)
+    for i in range(max(k, 1)):
         t, row = first + i, offset + i
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[row, j]
-        if s[HALF_WAY] == 0.0:
-            if i > 0 and experts > 0:
+        is_new, code = s[HALF_WAY] == 0.0, OTHER
+        if is_new and is_large and k > 0:
+            code = large(
+                kernels[AT_LARGE], t, row, begun, given, record, state, loss_A, limit_kind, limit_A,
+                limit_b, columns,
+            )  # fmt: skip
+            s[SERVED], order[0] = 1.0, 0
+            if code == UNUSUAL:
+                return i, code, int(at[COUNT])
+        if is_new and code == OTHER:
+            if (i > 0 or k == 0) and experts > 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
+            if k == 0:
+                break
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
             if not (abs(loss) <= MOST and abs(value) <= MOST):
@@ -667,22 +709,10 @@ def rounds(  # type: ignore[no-untyped-def]
                         tangents(kernels[AT_TANGENTS], gradients, several, floats, ints, along)
             columns[row, LOSS], columns[row, VALUE] = loss, value
             if records:
-                now = t + begun
-                columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
-                if each.shape[1] > 0 and value > 0.0:
-                    count_limits(now, pieces[: each.shape[1]], value, each, when)
-                if len(used) > 0:
-                    note_peaks(
-                        limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when
-                    )  # fmt: skip
-                columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
-                off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
-                if not off <= marks[INFEASIBILITY]:
-                    marks[INFEASIBILITY] = off
-                if len(points) > 0:
-                    copy_to(x, points[row])
-                for j in range(measures.shape[1]):
-                    measures[row, j] = p[j]
+                record_round(
+                    given, record, columns, t, row, begun, limit_kind, limit_A, limit_b,
+                    sums[longest, APART_OF], x, p,
+                )  # fmt: skip
             exponent = s[EXPONENT]
             penalty_value = weigh(
                 s, settings, value, limit_norm, along, slopes, x, center, shares[plain:],
@@ -710,10 +740,11 @@ def rounds(  # type: ignore[no-untyped-def]
                     along[0], along[1], penalty_value, value > 0.0, x, center, permanent, plain,
                     places, diameters, X, Y, steps, scales, shares, squares, work[0],
                 )  # fmt: skip
-            s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):
                 copy_to(Y[order[j]], before[order[j]])
+        if is_new:
+            s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             at[WAITING], s[HALF_WAY], s[AT_EXPERT] = 0.0, 1.0, 0.0
         while s[AT_EXPERT] < s[SERVED]:
@@ -757,8 +788,8 @@ def rounds(  # type: ignore[no-untyped-def]
             code = ENOUGH
         if advised:
             solved = resolve(
-                kernels[AT_RESOLVE], t, loss_A, limit_A, Z, awake, advice_floats, advice_ints,
-                past_costs, past_capacities,
+                kernels[AT_RESOLVE], kernels[AT_SOLVE], t, loss_A, limit_A, Z, awake,
+                advice_floats, advice_ints, past_costs, past_capacities,
             )  # fmt: skip
             columns[row, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
         if code != PLAYED or solved < 0:

@@ -403,8 +403,7 @@ class Core(KeepsPending[State]):
             state = self._advisers_observe(state, one)
         state = state._replace(oracle_budget=state.oracle_budget + self.calls_per_round * n)
         state = self._restarted(self._projected(state, observed), state.t - n)
-        uncommitted = state.upcoming._replace(round=next_round(state) + 1)
-        return state._replace(upcoming=uncommitted)
+        return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
 
     def _restarted(self, state: State, before: int) -> State:
         """The state with the descents that begin anew after the rounds since `before`."""
@@ -588,7 +587,7 @@ class Core(KeepsPending[State]):
         for i in self._order(state, observed):
             budget = max(0, math.floor(state.oracle_budget - calls + 1e-9) - reserved)
             own = descents[i]
-            y = own.y + 0.0  # one to give away
+            y = own.y + 0.0 if type(own.y) is np.ndarray else own.y  # one to give away
             pool, found = pool.projected(i, self.K, y, self._tolerance2, budget)
             calls += found.calls
             if self.names:
@@ -734,8 +733,7 @@ class Core(KeepsPending[State]):
         return state.budgets.less_paid(policy)
 
     def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
-        dual = self.dual_of(record.final_state)
-        return self._weights.limit_rows(dual, record.limit_names)
+        return self._weights.limit_rows(self.dual_of(record.final_state), record.limit_names)
 
     def dual_of(self, state: State) -> DualState:
         """The dual state with the rounds of an open block, if there is one: what holds for a block

@@ -125,7 +125,7 @@ def _fed(
     one: PlayedRound, more: Callable[[Array], float], grads: tuple[StepGradient, ...]
 ) -> ExpertFeedback:
     """What a round says, if `more` is how much more than x a point loses."""
-    losses = np.array([0.0 if z is None else more(z) for z in one.points])
+    losses = np.array([0.0 if z is None or z is one.x else more(z) for z in one.points])
     price = 0.0 if one.mix is one.x else -more(one.mix)
     return ExpertFeedback(losses, price, losses + price * one.there, grads)
 

@@ -92,7 +92,7 @@ class SharpSums(NamedTuple):
         """With the last n of so many rounds, played `at` from the center; G D was `before` and is
         `reach`.
         """
-        points = arrays.frozen(self.points + n * at)
+        points = arrays.frozen(arrays.plus(self.points, n, at))
         if not found:
             return self._replace(points=points)
         unit = (before / reach) ** 4 if reach > 0.0 else 1.0

@@ -11,7 +11,8 @@ losses with curvature, blocks, a weight for each constraint) is played by `Core`
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,14 +22,15 @@ import numpy as np
 from tidewolf.core.arrays import frozen
 from tidewolf.core.batch import Stream
 from tidewolf.core.feedback import Arrival, Feedback, FirstOrder, FullInformation
-from tidewolf.core.jit import MODE
+from tidewolf.core.jit import MODE, Kernel
+from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Floats, NDArray
 from tidewolf.core.vertices import SparseAtoms
 from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, evaluate, mixing, resolving
+from tidewolf.kernels import active_set, box, boxed_dual, evaluate, large, resolving, simplices
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -52,11 +54,13 @@ if TYPE_CHECKING:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+_NO_FUNCTIONS = Functions.costs(np.zeros((1, 1)), None)
 # The accounts that the kernel keeps, in its order.
 COUNTED = (*Accounts._fields[:8], "calls")
-# Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
-# before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
-WORTH = 2_048
+# Entries of a point from which on a round goes over them as few times as may be.
+LARGE = 1 << 12
+# Numbers of a state from which on their memory is used again.
+MANY = 1 << 17
 
 
 class Arrays(NamedTuple):
@@ -87,6 +91,8 @@ class Arrays(NamedTuple):
 
     def fill(self, state: State) -> None:
         dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
+        s[:] = self.awake[:] = 0.0
+        self.Z[:] = 0.0
         s[:5] = dual.rounds, dual.violation, *dual.slopes, dual.least_ratio
         s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
         s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
@@ -124,7 +130,7 @@ class ArrayState:
         self.kernel, self.since = kernel, state
         # whether rounds of costs alone continue it: no budget is counted, and no cost imputed
         self.is_plain = not (state.budgets.names or state.costs.imputed)
-        self.numbers = np.zeros(kernel.size)  # what rounds change
+        self.numbers = kernel.room()  # what rounds change
         self._arrays: Arrays | None = None
         self.arrays.fill(state)
         pool, accounts = state.pool, state.accounts
@@ -137,13 +143,12 @@ class ArrayState:
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self, numbers: Floats | None = None) -> ArrayState:
-        """One that the kernel may change, with these numbers for its own if they are given."""
+    def copy(self) -> ArrayState:
+        """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        made.numbers = self.numbers.copy() if numbers is None else numbers
-        if numbers is not None and numbers is not self.numbers:
-            numbers[:] = self.numbers
+        made.numbers = self.kernel.room()
+        made.numbers[:] = self.numbers
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
@@ -154,12 +159,6 @@ class ArrayState:
         if self._arrays is None:
             self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
         return self._arrays
-
-    @property
-    def is_unseen(self) -> bool:
-        """Whether no state and no point is a part of its numbers."""
-        is_read = self._x is not None and self._x.base is self.numbers
-        return self.numbers.flags.writeable and not is_read
 
     @property
     def lost(self) -> int:
@@ -191,7 +190,7 @@ class ArrayState:
             kernel = self.kernel
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self, self.shares[0])
+                kernel.mix(self, self.shares)
                 self._x = frozen(self.arrays.x.copy())
             else:
                 self._x = frozen(self.numbers[kernel.point])
@@ -319,6 +318,7 @@ class CompiledRounds:
             "VALUED": learner.wants_functions,
             "EXPERTS": self.experts,
             "PERMANENT": learner.summed.start,
+            "EVEN": 1.0 / self.n if K.tangents is simplices.within_sum else 0.0,
             "TARGET": -1.0 if learner.target_violation is None else learner.target_violation,
         }.items():
             self.settings[getattr(names, name)] = value
@@ -328,9 +328,26 @@ class CompiledRounds:
         data = np.zeros(1, np.uint8) if self.exact else as_bytes(K)  # type: ignore[arg-type]
         own = np.array(scales), np.array(learner._precedence), whole.center, places, *sizes
         self.given = (self.settings, *own, data, *geometry)
+        self.is_large = (
+            self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
+        )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
-        self._asked = 0
+        self._free = deque[memoryview](maxlen=1)
         self._last: ArrayState | None = None
+
+    def room(self) -> Floats:
+        """Room for the numbers of a state: memory that was one's of which no part is left, if they
+        are many, as new pages take longer than a round.
+        """
+        if self.size < MANY:
+            return np.empty(self.size)
+        try:
+            memory = self._free.pop()
+        except IndexError:
+            memory = np.empty(self.size).data
+        numbers = np.frombuffer(memory)  # the base of all views of it, so that it goes last
+        weakref.finalize(numbers, self._free.append, memory).atexit = False
+        return numbers
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
@@ -406,26 +423,21 @@ class CompiledRounds:
         first: int,
         k: int,
         records: Records | None = None,
-        spare: Floats | None = None,
     ) -> Progressed:
-        """Up to k rounds from a state that it takes, from round `first` of the functions on; the
-        state after them has the numbers `spare`, if they are given, which no other may have.
-        """
+        """Up to k rounds from a state that it takes, from round `first` of the functions on."""
         known, advisers, given = functions.stream is not None, self.advisers, functions.given
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
-        now, done, code, shares = start.copy(spare), 0, PLAYED, start.shares
-        solved, plain = np.zeros(k) if advisers else None, False
-        if advisers and given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY:
-            self._asked += k if known else 0
-            plain = not known or self._asked > WORTH or resolving.resolve.is_at_hand
+        now, done, code, shares = start.copy(), 0, PLAYED, start.shares
+        solved = np.zeros(k) if advisers else None
+        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
             t, advised = first + done, now.resolving if plain else None
             ahead = 1 if advisers and advised is None else k - done
             if known:
                 shares = self.shares(now.number, ahead, functions, t)
                 if self.experts:
-                    self.mix(now, shares[0])
+                    self.mix(now, shares)
             part = records if records is None or not done else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -476,7 +488,8 @@ class CompiledRounds:
         begun, record = -1, scratch.nothing
         if records is not None:
             begun, record = records.first, names.recorded.pack(*records.arrays)
-        done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
+        done, atoms, count, weights = 0, now.atoms, now.count, now.weights
+        weights = weights.copy() if k else weights
         try:
             while True:
                 with atoms.lock:  # others may make it larger until then
@@ -549,13 +562,8 @@ class CompiledRounds:
         return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
-        arrays, every = now.arrays, np.ones(len(now.arrays.X))
-        every[self.plain :] = shares
-        every[self.learner.present(now.t) : self.plain] = 0.0
-        mixing.mix.ready(
-            arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
-            arrays.s[names.GAP], arrays.p, arrays.x,
-        )  # fmt: skip
+        """The point of the next round, whose shares are the first row."""
+        self._run(now, _NO_FUNCTIONS, 0, 0, None, shares)
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
         """Advisers see the last round and propose for the next one."""
@@ -601,13 +609,16 @@ class _Scratch:
             names.tangents.address(K.tangents),
             names.infeasibility.address(K.point_infeasibility),
             names.resolve.address(resolving.resolve) if advised else 0,
+            boxed_dual.solve.address(boxed_dual.solve_boxed) if advised else 0,
+            names.large.address(large.large_round) if kernel.is_large else 0,
         )
         places: Any = np.array(kernels) if isinstance(kernels[2], int) else kernels
         self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
+        lanes = np.zeros((large.SUMMED, large.BLOCK))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.zeros((descents, factors)))
+        self._own, self._more = own, (*more, np.zeros((descents, factors)), lanes)
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 
@@ -620,6 +631,14 @@ class _Scratch:
         # `given` points to is kept as long as it.
         self.play: Any = play
         self.room, self.pieces, self._arrays, self.given = room, pieces, arrays, given
+
+
+def _is_regular(K: HasLMO, tangents: Kernel[None], floats: Floats, ints: NDArray) -> bool:
+    """Whether aff(K) is everything, or says what the sum is, and the center has equal entries."""
+    if tangents is box.within_box:
+        return bool((floats[: K.shape[0]] < floats[K.shape[0] :]).all())
+    is_even = tangents is simplices.within_sum and ints[0] == 0
+    return is_even and bool((K.center == K.center[0]).all())
 
 
 def _longer(weights: Floats, count: int, room: int) -> Floats:

@@ -436,8 +436,7 @@ class Network(OnLinks):
     @cached_property
     def link_names(self) -> tuple[str, ...]:
         """The names of the links: "SEA > DEN", or their own; all different."""
-        rows = self._link_rows
-        return all_different(row.name or f"{row.tail} > {row.head}" for row in rows)
+        return all_different(row.name or f"{row.tail} > {row.head}" for row in self._link_rows)
 
     @cached_property
     def capacities(self) -> Floats:

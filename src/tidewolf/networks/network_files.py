@@ -504,7 +504,6 @@ def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tup
     """The rows (source, target, demand) of a file; without a column demand each is 1."""
 
     def demand(edge: frames.Edge) -> float:
-        place = f'{edge.place}, column "demand"'
-        return reading.finite(edge.get("demand"), place, format)
+        return reading.finite(edge.get("demand"), f'{edge.place}, column "demand"', format)
 
     return commodities_of(read_edges(path, format), f"{path}, line 1:", demand)

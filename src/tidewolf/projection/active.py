@@ -495,8 +495,7 @@ class FactoredActiveSet(Combination):
             lacking[list(newest)] = False
             if lacking.any():
                 return None
-        totals = np.where(lacking, 1.0, np.bincount(owners, weights, q))
-        x = self.mean_of(weights / totals[owners])
+        x = self.mean_of(weights / np.where(lacking, 1.0, np.bincount(owners, weights, q))[owners])
         if vertex is not None:
             instead = np.repeat(lacking, np.diff(self.atoms.places)).reshape(x.shape)
             x = np.where(instead, vertex.dense(self.x), x)

@@ -36,10 +36,10 @@ from typing import Any, NamedTuple, Never
 import numpy as np
 
 from tidewolf.core import arrays
-from tidewolf.core.jit import Kernel, kernel
+from tidewolf.core.jit import MODE, Kernel, interpreting, kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
-from tidewolf.core.vertices import Atoms, Dense, Sparse, SparseAtoms, Vertex
+from tidewolf.core.vertices import Atoms, Dense, Factored, Sparse, SparseAtoms, Vertex
 from tidewolf.kernels import active_set as kernels
 from tidewolf.kernels.rounds import CORRECTIVE_GAP, CORRECTIVE_STEPS
 from tidewolf.projection.one_shot import (
@@ -54,6 +54,8 @@ from tidewolf.sets.base import Compiled
 # Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
 # differ by less than this share of |x - y| radius tie, and the first row wins.
 TIE_SHARE = 1e-10
+# Entries of a point that a search looks at, beside those that a light kernel does.
+PASSES = 4
 
 
 class SearchResult(NamedTuple):
@@ -95,16 +97,18 @@ def search(
     at[kernels.COUNT], at[kernels.BUDGET] = count, budget
     x, moved = x.copy(), y.copy()
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
-    by, data = address_of(K), as_bytes(K)
-    numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
+    data, numbers = as_bytes(K), (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
+    few = MODE.interprets or kernels.nearest_member.is_interpreted(PASSES * n)
     while True:
-        with atoms.lock:  # others may make it larger until then
+        with atoms.lock, interpreting(few):  # others may make it larger until then
             room = len(atoms.gram)
             weights = np.append(weights[:count], np.zeros(room - count))
             work = (np.empty(n), np.zeros(n), np.empty(room))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, data, answer, work, numbers, at)
-            code = kernels.nearest_member.ready(by, rows, atoms.gram, atoms.filled, weights, *found)
+            code = kernels.nearest_member.ready(
+                address_of(K), rows, atoms.gram, atoms.filled, weights, *found
+            )
             count = int(at[kernels.COUNT])
             atoms.appended(count)
         if code == kernels.DONE:
@@ -205,13 +209,15 @@ def tied_row(
 
 
 def _products(vertex: Vertex, r: Array, x: Array, x2: float) -> tuple[float, float]:
-    """<v, r> and |x - v|^2, given <x, x>; in one look for vertices that are arrays, or of few
-    entries.
-    """
+    """<v, r> and |x - v|^2, given <x, x>; in one look for arrays, factors and few entries."""
     if type(vertex) is Dense:
         away = x - vertex.point
         at_v, length2 = arrays.inner_products((vertex.point, r), (away, away))
         return at_v, length2
+    if isinstance(vertex, Factored) and vertex.ridge == 0.0:
+        left, right = vertex.factors[0], vertex.factors[-1]
+        at_v, at_x = arrays.inner_products((left @ r, right), (left @ x, right))
+        return at_v, max(0.0, x2 - 2.0 * at_x + vertex.square)
     if type(vertex) is not Sparse:
         return vertex.inner(r), vertex.distance2(x, x2)
     values, xp = vertex.values, arrays.namespace(r)

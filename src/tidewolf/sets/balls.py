@@ -86,8 +86,7 @@ class NormBall(base.ClosedForm, base.Relaxable):
 
 
 def require_at_most(K: base.ConvexSet, k: int, n: int) -> None:
-    words = f"k of {type(K).__name__} must be at most n = {n}, not {k}."
-    errors.require(k <= n, errors.InvalidInput, words, "k")
+    K._require(k <= n, "k", f"be at most n = {n}, not {k}")
 
 
 def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
@@ -105,10 +104,6 @@ def largest_entries(direction: Array, k: int) -> tuple[Int32s, NDArray]:
     ties = xp.nonzero(sizes == ordered[rank])[0][: k - int(above.shape[0])]
     chosen = xp.sort(xp.concat([above, ties]))
     return to_numpy(chosen).astype(np.int32), to_numpy(xp.take(d, chosen, axis=0))
-
-
-def signed(sizes: Array, y: Array) -> Array:
-    return namespace(y).where(y < 0, -sizes, sizes)
 
 
 # The Euclidean ball.
@@ -151,7 +146,7 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
         super().__post_init__()
         if self.center is None:
             object.__setattr__(self, "center", frozen(np.zeros(self.shape)))
-        base.require_shape(self, "center", self.shape)
+        self._require_shape("center", self.shape)
 
     @property
     def shape(self) -> Shape:
@@ -177,9 +172,7 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
             return namespace(y).asarray(y, copy=True)
         return center + (y - center) * (self.radius / away)
 
-    def relax(self, y: Array) -> Array:
-        """The ball itself."""
-        return self.project(y)
+    relax = project
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -239,20 +232,19 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
         super().__post_init__()
         matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
-        words = f"matrix of Ellipsoid must be n x n or n, not of shape {tuple(matrix.shape)}."
-        square = n > 0 and tuple(matrix.shape) in ((n,), (n, n))
-        errors.require(square, errors.WrongShape, words, "matrix")
+        shape = tuple(matrix.shape)
+        square = n > 0 and shape in ((n,), (n, n))
+        self._require(square, "matrix", f"be n x n or n, not {shape}", errors.WrongShape)
         center = np.zeros(n) if self.center is None else self.center
         object.__setattr__(self, "center", frozen(like(center, matrix)))
-        base.require_shape(self, "center", self.shape)
+        self._require_shape("center", self.shape)
         A = to_numpy(matrix)
         skew = float(np.max(np.abs(A - A.T))) if A.ndim == 2 else 0.0
         least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
         slack = eps_of(matrix) * float(np.max(np.abs(A)))
-        if skew > 100 * slack or least <= n * eps_of(matrix) * most or most <= 0:
-            found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
-            words = f"matrix of Ellipsoid must be symmetric and positive definite; {found}."
-            raise errors.InvalidInput(words, setting="matrix")
+        definite = skew <= 100 * slack and least > n * eps_of(matrix) * most and most > 0
+        found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
+        self._require(definite, "matrix", f"be symmetric and positive definite; {found}")
 
     @property
     def shape(self) -> Shape:
@@ -457,7 +449,7 @@ class _FewEntries(NormBall, base.SparseSet, base.Projectable, base.Polyhedral):
         if float(xp.sum(cut)) > total:
             of_sum = Simplex(n, total) if self.k == 1 else CappedSimplex(n, self.tau, total)
             cut = xp.reshape(of_sum.project(flat(sizes)), self.shape)
-        return signed(cut, y)
+        return xp.where(y < 0, -cut, cut)
 
     def description(self) -> base.LinearDescription:
         n = math.prod(self.shape)
@@ -598,7 +590,8 @@ class _Ordered(NormBall, base.SparseSet, base.Projectable):
         if self._w @ sizes[order] <= self.tau:
             return namespace(y).asarray(y, copy=True)
         sizes[order] = self._project_sorted(sizes[order])
-        return signed(like(sizes.reshape(self.shape), y), y)
+        sizes = like(sizes.reshape(self.shape), y)
+        return namespace(y).where(y < 0, -sizes, sizes)
 
     def _project_sorted(self, z: Floats) -> Floats:
         w, t, low, high = self._w, 0.0, 0.0, float(np.max(np.cumsum(z) / self._sums))
@@ -656,9 +649,8 @@ class OrderedWeightedBall(_Ordered):
     def __post_init__(self) -> None:
         super().__post_init__()
         w = to_numpy(self.weights)
-        words = "weights of OrderedWeightedBall must start above 0 and never rise."
         falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
-        errors.require(falling, errors.InvalidInput, words, "weights")
+        self._require(falling, "weights", "start above 0 and never rise")
 
     @property
     def shape(self) -> Shape:
@@ -810,16 +802,14 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
 
     groups: Annotated[Array, GroupNumbers()]
     tau: Bound = 1.0
-    weights: Annotated[Array, settings.Numbers()] = None
+    weights: Annotated[Array, settings.Numbers(above=0.0)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
         count = len(np.unique(self.groups))
         if self.weights is None:
             object.__setattr__(self, "weights", frozen(np.ones(count)))
-        base.require_shape(self, "weights", (count,), "those of its groups")
-        if float(namespace(self.weights).min(self.weights)) <= 0:
-            raise errors.InvalidInput("weights of GroupBall must be above 0.", setting="weights")
+        self._require_shape("weights", (count,))
 
     @property
     def shape(self) -> Shape:
@@ -933,11 +923,11 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        base.require_shape(self, "upper", self.shape)
+        self._require_shape("upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
-        for wrong in np.argwhere(self._widths < 0)[:1].tolist():
-            words = f"upper of Box must be at least lower; at entry {wrong} it is not."
-            raise errors.EmptySet(words, setting="upper")
+        wrong = np.argwhere(self._widths < 0)[:1].tolist()
+        due = f"be at least lower, which it is not at {wrong}"
+        self._require(not wrong, "upper", due, errors.EmptySet)
 
     @property
     def shape(self) -> Shape:

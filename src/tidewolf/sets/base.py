@@ -32,7 +32,7 @@ from tidewolf.core.arrays import (
     require_finite,
     to_numpy,
 )
-from tidewolf.core.errors import OracleError, WrongShape, WrongType, require
+from tidewolf.core.errors import OracleError, WrongShape, WrongType
 from tidewolf.core.jit import Kernel
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -544,12 +544,6 @@ def require_floating(reference: Any) -> None:
 def membership_tolerance(x: Array, radius: float) -> float:
     """How much excess rounding alone may cause in the dtype of x, at the size x has."""
     return 1e4 * eps_of(x) * max(radius, float(namespace(x).max(namespace(x).abs(x))))
-
-
-def require_shape(owner: ConvexSet, name: str, shape: Shape, whose: str = "its points") -> None:
-    given = tuple(getattr(owner, name).shape)
-    words = f"{name} of {type(owner).__name__} has shape {given}; {whose} have shape {shape}."
-    require(given == shape, WrongShape, words, name)
 
 
 def shape_of(n: int | Shape) -> Shape:

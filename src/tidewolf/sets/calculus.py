@@ -12,7 +12,7 @@ import numpy as np
 from tidewolf.core import oracle, settings, values
 from tidewolf.core.arguments import all_different, as_items
 from tidewolf.core.arrays import as_point, end_to_end, frozen, length, like, pieces, to_numpy
-from tidewolf.core.errors import EmptySet, InvalidInput, NotSupported, WrongShape, require
+from tidewolf.core.errors import EmptySet, NotSupported, WrongShape, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
@@ -27,7 +27,6 @@ from tidewolf.sets.base import (
     Polyhedral,
     Projectable,
     Relaxable,
-    require_shape,
 )
 from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 
@@ -115,8 +114,7 @@ class Image(values.Composed, ConvexSet):
         return oracle.Answer(moved, self.scale * error, warm)
 
     def atom(self, point: Array) -> Vertex:
-        inside = self.K.atom(self._preimage(point))
-        return Compound((inside,), self.scale, like(self.offset, point))
+        return Compound((self.K.atom(self._preimage(point)),), self.scale, like(self.offset, point))
 
     def project(self, y: Array) -> Array:
         inside = able(self, self.K, Projectable).project(self._preimage(y))
@@ -190,7 +188,7 @@ class Translated(Image):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_shape(self, "shift", self.shape)
+        self._require_shape("shift", self.shape)
         object.__setattr__(self, "shift", frozen(like(self.shift, self.K.center)))
         self._move(1.0, self.shift)
 
@@ -230,9 +228,8 @@ class Scaled(Image):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words = f"factor of Scaled = {self.factor:g} makes the set larger than numbers are."
         size = self.factor * (self.K.diameter + length(self.K.center))
-        require(math.isfinite(size), InvalidInput, words, "factor")
+        self._require(math.isfinite(size), "factor", "not make the set larger than numbers are")
         self._move(self.factor, 0.0 * self.K.center)
 
     @classmethod

@@ -572,10 +572,9 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         cycle = [("s", "a"), ("a", "b"), ("b", "a"), ("a", "t"), ("b", "t"), ("s", "b")]
         two = [(0, 1), (1, 0), (0, 1), (2, 3), (3, 2), (3, 3)]
         sent: dict[Hashable, float] = {"s": 2.0, "t": -2.0}
-        upper = [1.0, 1.0, 3.0, 0.5, 0.75, 0.25]
         return (
             cls.from_edges(cycle, supplies=sent, upper=[1.5, 1.0, 1.0, 2.0, 1.5, 1.5]),
-            cls.from_edges(two, supplies={}, lower=-0.5, upper=upper),
+            cls.from_edges(two, supplies={}, lower=-0.5, upper=[1.0, 1.0, 3.0, 0.5, 0.75, 0.25]),
             cls.from_edges([("s", "t"), ("s", "t")], supplies=sent, upper=1.0),
         )
 

@@ -123,6 +123,12 @@ class DagFlows(Flows):
     def _vertex(self, weights: NDArray) -> vertices.Sparse:
         """A shortest path of each commodity."""
 
+    def _require_places(self, *ends: str, **places: int) -> None:
+        """Numbers of nodes, and others that are below so many."""
+        for name, count in (dict.fromkeys(ends, len(self.nodes)) | places).items():
+            most = np.max(getattr(self, name), initial=-1)
+            self._require(most < count, name, f"be whole numbers from 0 to {count - 1}, not {most}")
+
     @property
     def shape(self) -> Shape:
         return (len(self.links),)
@@ -153,13 +159,12 @@ class DagFlows(Flows):
         sizes = [(0, 0), *((len(dag.order), len(dag.arcs)) for dag in self.dags)]
         begins, ranks = np.cumsum(sizes, axis=0).astype(np.int32).T.copy()
         moved = list(zip(self.dags, begins, ranks, self.starts, strict=False))
-        first = [dag.first[:-1] + rank for dag, _, rank, _ in moved]
         return Stack(
             begins,
             np.concatenate([dag.arcs + start for dag, _, _, start in moved]),
             np.concatenate([dag.tails + begin for dag, begin, _, _ in moved]),
             np.concatenate([dag.heads + begin for dag, begin, _, _ in moved]),
-            np.concatenate([*first, ranks[-1:]]),
+            np.concatenate([*[dag.first[:-1] + rank for dag, _, rank, _ in moved], ranks[-1:]]),
         )
 
     @property
@@ -365,10 +370,8 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if len(self.tails) != len(self.heads):
-            raise WrongShape("tails and heads must be one for each arc.", setting="heads")
-        for name in ("tails", "heads", "source", "target"):
-            graphs.require_places(np.atleast_1d(getattr(self, name)), len(self.nodes), name)
+        self._require_shape("heads", self.tails.shape)
+        self._require_places("tails", "heads", "source", "target")
         links = np.arange(len(self.tails), dtype=np.int32)
         self.__dict__.update(links=links, starts=np.array([0, len(links)], dtype=np.int32))
 
@@ -616,16 +619,13 @@ class MultiFlow(DagFlows):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("tails", "heads", "sources", "targets"):
-            graphs.require_places(getattr(self, name), len(self.nodes), name)
-        graphs.require_places(self.links, len(self.tails), "links")
+        self._require_places("tails", "heads", "sources", "targets", links=len(self.tails))
         starts, count = self.starts, len(self.demands)
         each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
         if len(self.tails) != len(self.heads) or not each:
             raise WrongShape("A MultiFlow needs equally many sources, targets, demands and starts.")
-        if starts[0] != 0 or starts[-1] != len(self.links) or (np.diff(starts) < 1).any():
-            words = f"starts of MultiFlow must rise from 0 to {len(self.links)}, not {starts}."
-            raise InvalidInput(words, setting="starts")
+        ends, rising = (starts[0], starts[-1]) == (0, len(self.links)), (np.diff(starts) > 0).all()
+        self._require(ends and rising, "starts", f"rise from 0 to {len(self.links)}, not {starts}")
 
     def __repr__(self) -> str:
         return (

@@ -413,8 +413,7 @@ class Polytope(ClosedForm, Boxed):
         E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")
         (below, above), (lower, upper) = np.isfinite(pairs.T), pairs.T
         rows = np.vstack([G, -np.eye(n)[: len(pairs)][below], np.eye(n)[: len(pairs)][above]])
-        sides = np.concatenate([h, -lower[below], upper[above]])
-        return HalfSpaces(rows, sides, E, f, len(h))
+        return HalfSpaces(rows, np.concatenate([h, -lower[below], upper[above]]), E, f, len(h))
 
     @cached_property
     def _given(self) -> Frame:
@@ -550,8 +549,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if 0 in self.points.shape[:1]:
-            raise EmptySet("The hull of no points is empty: give at least one.", setting="points")
+        self._require(0 not in self.points.shape[:1], "points", "be at least one", EmptySet)
         settings.as_shape(self.points.shape[1:], "The hull")
 
     @property

@@ -28,8 +28,7 @@ def number_nodes(links: Iterable[Link]) -> tuple[tuple[Hashable, ...], Int32s, I
 
 
 def require_edges(tails: Int32s, what: str) -> None:
-    words = f"{what} needs a graph with at least one edge; this one has none."
-    errors.require(len(tails), errors.EmptyGraph, words, "edges")
+    errors.require(len(tails), errors.EmptyGraph, f"{what} needs a graph with edges.", "edges")
 
 
 def numbers_of(nodes: Iterable[Hashable]) -> dict[Hashable, int]:
@@ -45,12 +44,6 @@ def node_number(node: Hashable, numbers: Mapping[Hashable, int], what: str, sett
         words = f"{what} {shown(node)} is not a node of the graph; nodes are {known}.{near}"
         raise errors.UnknownNode(words, setting=setting)
     return numbers[node]
-
-
-def require_places(places: Int32s, count: int, setting: str) -> None:
-    most = places.max(initial=-1)
-    words = f"{setting} must be whole numbers from 0 to {count - 1}, not {most}."
-    errors.require(most < count, errors.InvalidInput, words, setting)
 
 
 def link_names(tails: Int32s, heads: Int32s, nodes: Sequence[Hashable]) -> tuple[str, ...]:

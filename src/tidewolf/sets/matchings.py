@@ -360,8 +360,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         graphs.require_edges(tails, "A spanning tree")
-        ends = frozen(np.stack([tails, heads], axis=1))
-        self.__dict__.update(edges=ends, nodes=nodes or names)
+        self.__dict__.update(edges=frozen(np.stack([tails, heads], axis=1)), nodes=nodes or names)
         _require_names(self.nodes, len(names), "nodes")
         parts = self._blocks.part_of_node
         if parts.max() > 0:

@@ -10,7 +10,7 @@ from typing import Annotated, Self, final
 import numpy as np
 
 from tidewolf.core import arrays, lazy, oracle, settings, vertices
-from tidewolf.core.errors import EmptySet, InvalidInput, require
+from tidewolf.core.errors import EmptySet
 from tidewolf.core.types import Array, Floats, Int32s, NDArray, Shape
 from tidewolf.kernels.orders import pool_adjacent_violators
 from tidewolf.sets import base
@@ -303,23 +303,18 @@ class Transportation(base.ClosedForm, Plans):
            [3., 0.]])
     """
 
-    rows: Annotated[Array, settings.Numbers(axes=1)]
-    columns: Annotated[Array, settings.Numbers(axes=1)]
+    rows: Annotated[Array, settings.Numbers(axes=1, least=0.0)]
+    columns: Annotated[Array, settings.Numbers(axes=1, least=0.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rows", "columns"):
-            least = float(arrays.to_numpy(getattr(self, name)).min())
-            words = f"{name} of Transportation must be at least 0, not {least:g}."
-            require(least >= 0.0, EmptySet, words, name)
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
         eps = max(arrays.eps_of(self.rows), arrays.eps_of(self.columns))
-        words = f"columns of Transportation must sum to {a:.10g}, as rows do, not to {b:.10g}."
-        require(abs(a - b) <= 100 * eps * max(a, b), EmptySet, words, "columns")
-        words = "rows of Transportation must not all be 0."
-        require(max(a, b) > 0.0, InvalidInput, words, "rows")
+        due = f"sum to {a:.10g}, as rows do, not {b:.10g}"
+        self._require(abs(a - b) <= 100 * eps * max(a, b), "columns", due, EmptySet)
+        self._require(max(a, b) > 0.0, "rows", "not all be 0")
 
     @property
     def shape(self) -> Shape:
@@ -354,9 +349,9 @@ class Transportation(base.ClosedForm, Plans):
         return arrays.like(projected, direction)
 
     def answer(self, direction: Array, warm: Array | None = None) -> oracle.Answer:
-        costs = arrays.to_numpy(direction).reshape(-1)[self._cells].astype(np.float64, copy=False)
         x, gap, basis = self._network.cheapest(
-            costs, None if warm is None else arrays.to_numpy(warm)
+            arrays.to_numpy(direction).reshape(-1)[self._cells].astype(np.float64, copy=False),
+            None if warm is None else arrays.to_numpy(warm),
         )
         used = np.flatnonzero(x > _DUST * self._unit)
         return oracle.Answer(vertices.Sparse(self.shape, self._cells[used], x[used]), gap, basis)

@@ -81,8 +81,7 @@ def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
 
 
 def _require_least(K: "Simplex | SimplexProduct", n: int) -> None:
-    words = f"least of {type(K).__name__} must be below {1.0 / n:g}, 1/{n}, not {K.least:g}."
-    require(K.least * n < 1.0, InvalidInput, words, "least")
+    K._require(K.least * n < 1.0, "least", f"be below {1.0 / n:g}, 1/{n}, not {K.least:g}")
 
 
 @final
@@ -179,8 +178,7 @@ class Simplex(_SumSet):
     @cached_property
     def geometry(self) -> tuple[Floats, Int32s]:
         flag = int(self.at_most)
-        floats = np.array([self.total, math.inf, self._floor])
-        return floats, np.array([flag, flag], dtype=np.int32)
+        return np.array([self.total, math.inf, self._floor]), np.array([flag, flag], dtype=np.int32)
 
     @property
     def max_nonzeros(self) -> int:
@@ -259,9 +257,9 @@ class CappedSimplex(_SumSet):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = f"{self.total / self.n:g}, or no entries sum to the total"
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
-        require(enough, EmptySet, f"cap of CappedSimplex must be at least {least}.", "cap")
+        due = f"be at least {self.total / self.n:g}, or no entries sum to the total"
+        self._require(enough, "cap", due, EmptySet)
 
     @cached_property
     def center(self) -> Array:
@@ -365,8 +363,7 @@ class GroupSizes(settings.ListOf):
 
     def __call__(self, value: Any, what: str) -> tuple[int, ...]:
         sizes: tuple[int, ...] = super().__call__(value, what)
-        words = f"{what} must be at least one: of no groups there are no points."
-        require(sizes, EmptySet, words)
+        require(sizes, EmptySet, f"{what} must be at least one.")
         words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
         require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
         return sizes
@@ -409,8 +406,8 @@ class SimplexProduct(
         super().__post_init__()
         _require_least(self, max(self.sizes))
         n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
-        words = f"labels of SimplexProduct must be {n} different names, not {names}."
-        require(not given or names == given == n, InvalidInput, words, "labels")
+        fits = not given or names == given == n
+        self._require(fits, "labels", f"be {n} different names, not {names}")
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -563,29 +560,22 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
     array([1.  , 1.  , 0.25])
     """
 
-    weights: Annotated[Array, settings.Numbers(axes=1)]
+    weights: Annotated[Array, settings.Numbers(axes=1, above=0.0)]
     total: Annotated[float, settings.Number(above=0.0)]
-    upper: Annotated[Array, settings.Numbers()] = 1.0
+    upper: Annotated[Array, settings.Numbers(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if tuple(self.upper.shape) != ():
-            base.require_shape(self, "upper", self.shape)
+        self._require_shape("upper", self.shape if self.upper.ndim else ())
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
-        for name, array in (("weights", self.weights), ("upper", upper)):
-            least = float(to_numpy(array).min())
-            words = f"{name} of Knapsack must be above 0, not {least:g}."
-            require(least > 0.0, InvalidInput, words, name)
         object.__setattr__(self, "upper", frozen(upper))
         with np.errstate(over="ignore"):
             most = float(self._w @ to_numpy(upper).astype(np.float64))
-        words = "upper of Knapsack must not differ from weights by more than numbers do."
         moderate = math.isfinite(most) and self._u.min() > np.finfo(np.float64).tiny
-        require(moderate, InvalidInput, words, "upper")
-        words = f"total of Knapsack must be at most {most:g}, not {self.total:g}."
+        self._require(moderate, "upper", "not differ from weights by more than numbers do")
         fits = self.at_most or self.total <= most * (1 + self._rounding)
-        require(fits, EmptySet, words, "total")
+        self._require(fits, "total", f"be at most {most:g}, not {self.total:g}", EmptySet)
 
     @property
     def shape(self) -> Shape:

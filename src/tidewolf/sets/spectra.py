@@ -79,8 +79,7 @@ class SymmetricPart:
         tiles = [slice(i, i + _TILE) for i in range(0, self.n, _TILE)]
         for rows, columns in combinations_with_replacement(tiles, 2):
             S[columns, rows] += S[rows, columns].T
-        multiply = blas.ssymv if S.dtype == np.float32 else blas.dsymv
-        return partial(multiply, -0.5 / self._size, S.T)
+        return partial(blas.ssymv if S.dtype == np.float32 else blas.dsymv, -0.5 / self._size, S.T)
 
     def single(self) -> Self:
         """The same in float32, for an array."""
@@ -350,16 +349,18 @@ class TraceBound(SymmetricSpectral):
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
-        root, zero = math.sqrt(self.tau), LowRank.ridged(self.n, 0.0, reference)
+        root = math.sqrt(self.tau)
         if size == 0.0:
-            first = LowRank(arrays.like(root * np.eye(1, self.n), reference))
-            return oracle.Answer(zero if self.at_most else first, warm=warm)
+            rows = arrays.like(root * np.eye(0 if self.at_most else 1, self.n), reference)
+            return oracle.Answer(LowRank(rows), warm=warm)
         A, floor = SymmetricPart(direction, size), 0.0 if self.at_most else -math.inf
         found, next_warm = self._leading(A, warm, reference, self.tolerance, floor)
         gap = max(0.0, found.gap + min(0.0, found.value)) if self.at_most else found.gap
-        best = LowRank(root * found.vector[None, :])
+        rows = root * found.vector[None, :]
         none = self.at_most and found.value <= 0.0
-        return oracle.Answer(zero if none else best, self.tau * size * gap, next_warm)
+        return oracle.Answer(
+            LowRank(rows[:0, :] if none else rows), self.tau * size * gap, next_warm
+        )
 
     @property
     def spectrum(self) -> Simplex:
@@ -685,9 +686,8 @@ class Fantope(SymmetricSpectral):
         the error of all.
         """
         xp = arrays.namespace(V)
-        within = xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T
         theta, turn = np.linalg.eigh(
-            arrays.to_numpy(within)
+            arrays.to_numpy(xp.stack([A @ V[i, :] for i in range(self.k)]) @ V.T)
         )  # small: quicker here than on a device
         V, z = arrays.like(turn, V).T @ V, float(theta[0]) + s
         lowered = Lowered(A, V, arrays.like(theta - theta[0], V))

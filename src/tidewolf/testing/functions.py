@@ -20,7 +20,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tidewolf.core import arguments, batch, piecewise
+from tidewolf.core import arguments, batch
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
 from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
 from tidewolf.core.randomness import generator
@@ -279,7 +279,7 @@ class FunctionChecks(FunctionTrial):
     def total_is_the_sum(self) -> None:
         """total() is the sum over the rounds."""
         f = self.f
-        if isinstance(f, piecewise.LinearTotal):
+        if isinstance(f, batch.LinearTotal):
             c, constant = f.total()
             require.array(c, f.shape, np.zeros(0), "c")
             total = self.flat @ c.reshape(-1) + constant
@@ -288,7 +288,7 @@ class FunctionChecks(FunctionTrial):
     def halfspaces_say_the_same(self) -> None:
         """halfspaces() state that every value is at most 0, epigraph() the value of each round."""
         f = self.f
-        for name in ("halfspaces", "epigraph") if isinstance(f, piecewise.PiecewiseLinear) else ():
+        for name in ("halfspaces", "epigraph") if isinstance(f, batch.PiecewiseLinear) else ():
             A, b, rounds = getattr(f, name)()
             sizes = (*A.shape, len(rounds))
             fits = sizes == (len(b), self.flat.shape[1], len(b)) and (np.diff(rounds) >= 0).all()

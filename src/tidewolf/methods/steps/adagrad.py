@@ -251,7 +251,8 @@ def descend_together(
     parts: Sequence[Part], grad: StepGradient, scale: float, keep: float, factors: Factors
 ) -> list[tuple[Array, DescentSums]]:
     """Where each point goes before its ball, and its sums; |g|^2 > 0."""
-    norms2, P = squares(grad.g, factors), grad.penalty_gradient
+    P, one = grad.penalty_gradient, len(factors.starts) == 1
+    norms2 = np.array([grad.norm2]) if one else squares(grad.g, factors)
     steps = [
         descend(y, grad.g, norms2, sums, reach, factors, scale, share, pending)
         for y, share, sums, reach, pending in parts

@@ -262,7 +262,7 @@ class LyapunovWeights:
         """The surrogate gradient of a block of rounds, from its sums, for a learner that stands at
         x.
         """
-        dual, grad_f = self._with_losses(dual, block, x)
+        dual, grad_f = self._with_losses(dual, block)
         count, broken = self._broken(block)
         Q, G, rho, paid = self._remembered(dual, count)
         found = [self._breach(i, one, G[i]) for i, one in broken]
@@ -284,9 +284,12 @@ class LyapunovWeights:
         at, sums, D = x - self.K.center, dual.sums, self.K.diameter
         reaches = dual.slopes.constraint * D, slopes.constraint * D
         sharp = dual.sharp.after(dual.rounds, block.rounds, at, *reaches, found)
+        wanted = ((g, g), (grad_f, at), *(() if P is None else ((P, at),)))
+        norm2, loss_at, *limit_at = arrays.inner_products(*wanted)
+        sums = sums._replace(loss_at=sums.loss_at + (loss_at + block.loss_offset))
         if P is not None:
-            limit_at = sums.limit_at * unit + arrays.inner(P, at) + offset
-            sums = sums._replace(limit=arrays.frozen(sums.limit * unit + P), limit_at=limit_at)
+            broken_at = sums.limit_at * unit + limit_at[0] + offset
+            sums = sums._replace(limit=arrays.frozen(sums.limit * unit + P), limit_at=broken_at)
         each = shares = None
         if self.per_constraint:
             each = EachLimit(*(arrays.frozen(np.array(numbers)) for numbers in (Q, G, rho, paid)))
@@ -304,7 +307,7 @@ class LyapunovWeights:
             aim=aim,
         )
         numbers = V, max(w), block.rounds, grad_f, offset, shares
-        return Surrogate(g, arrays.inner(g, g), weighed, unit, P, value, *numbers)
+        return Surrogate(g, norm2, weighed, unit, P, value, *numbers)
 
     def _breach(self, i: int, one: FirstOrder, known: float) -> Broken:
         """What a limit that was broken says, whose slope was known to be this much."""
@@ -391,18 +394,16 @@ class LyapunovWeights:
             return ratio
         return ratio * min(HEAVIEST, max(LIGHTEST, FIRST * G * self.K.diameter / self.target))
 
-    def _with_losses(self, dual: DualState, block: FirstOrder, x: Array) -> tuple[DualState, Array]:
+    def _with_losses(self, dual: DualState, block: FirstOrder) -> tuple[DualState, Array]:
         known = dual.slopes.and_of(block).loss
         size = block.loss_slope if block.rounds == 1 else 0.0
         grad_f, slope = tangent_part(
             self.K, "loss", block.loss_gradient, block.rounds, self.loss_lipschitz, known, size
         )
-        sums, at = dual.sums, arrays.inner(grad_f, x - self.K.center) + block.loss_offset
-        sums = sums._replace(loss=arrays.frozen(sums.loss + grad_f), loss_at=sums.loss_at + at)
         after = dual._replace(
             rounds=dual.rounds + block.rounds,
             slopes=Slopes(max(dual.slopes.loss, slope), dual.slopes.constraint),
-            sums=sums,
+            sums=dual.sums._replace(loss=arrays.frozen(dual.sums.loss + grad_f)),
         )
         return after, grad_f
 
