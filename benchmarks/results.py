@@ -11,6 +11,7 @@ and has no rank. Bold: rank 1, and the least loss, violation, churn and time amo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -125,6 +126,8 @@ def cell(row: dict[str, Any], number: str) -> str:
 def table(name: str, folder: Path = RESULTS) -> Table:
     """That of a suite, or of ranks over all tasks."""
     rows = read(folder, *(RANKED if name == "ranks" else [name]))
+    if rows and name == "bars":
+        return asked(rows)
     if not rows:
         raise Skipped(f"there are no results in {folder}; `python -m benchmarks run` makes them")
     if name in ("ranks", "size"):
@@ -143,6 +146,18 @@ def table(name: str, folder: Path = RESULTS) -> Table:
                 cells.append(f"**{text}**" if bold else text)
             lines.append((*cells, str(each.rank or "")))
     return Table(("task", "method", *columns.values(), "rank"), lines, origin(rows))
+
+
+def asked(rows: Rows) -> Table:
+    """Our own targets: what was measured, in which commit, by which command."""
+    lines = []
+    for row in rows:
+        bar = Bar(**{field.name: row[field.name] for field in fields(Bar)})
+        *cells, verdict = bar.words
+        verdict = verdict if bar.holds else f"**{verdict}**"
+        command = f"`python -m benchmarks {row['command']}`".replace(" `", "`")
+        lines.append((bar.name, *cells, verdict, row["commit"], command))
+    return Table(("target", "measured", "asked", "", "commit", "command"), lines)
 
 
 def all_ranks(rows: Rows) -> tuple[list[str], dict[str, dict[str, int]]]:
@@ -259,6 +274,8 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
     from matplotlib.figure import Figure
 
     load()
+    if suite == "bars":
+        return []
     rows = read(folder, *(RANKED if suite == "ranks" else [suite]))
     tasks, panels = by_task(rows), [partial(_ranks, rows=rows)]
     if suite == "size":

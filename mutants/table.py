@@ -187,8 +187,8 @@ PATCHES = {
             PLAIN_STEPS,
         ),
         "a projection begins where the last one did": Patch(
-            "y = own.y + 0.0 if type(own.y) is np.ndarray else own.y  # one to give away",
-            "y = own.before_projection + 0.0",
+            "            y = own.y + 0.0 if",
+            "            y = own.before_projection + 0.0 if",
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "all weights learn from an outage": Patch(

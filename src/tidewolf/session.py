@@ -666,17 +666,14 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
-            known = self._past_of(number), self._place, number, names, skipped
+            past, journal, steps = self._past, self._journal, list[Any]()
+            is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
+            if journal is not None and number > 0 and not is_known:
+                with suppress(errors.TidewolfError):
+                    steps = journal.way()
+                self._past = explanation.rebuilt(self.learner, steps, past.came)
+            known = self._past, self._place, number, names, skipped
             return explanation.explained(self.learner, *known, self._expired_in_words())
-
-    def _past_of(self, number: int) -> Past:
-        past, journal, steps = self._past, self._journal, list[Any]()
-        is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
-        if journal is not None and number > 0 and not is_known:
-            with suppress(errors.TidewolfError):
-                steps = journal.way()
-            self._past = explanation.rebuilt(self.learner, steps, past.came)
-        return self._past
 
     def play(
         self,

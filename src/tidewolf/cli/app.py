@@ -30,7 +30,6 @@ from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
-from tidewolf.experiments.incumbent import read_incumbent
 from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
 from tidewolf.report import comparison as comparison_pages
 
@@ -140,8 +139,11 @@ def run_command(
       tidewolf run routing --json | jq '.runs[].regret'
     """
     cautions = parse_numbers(caution, "--caution", float)
-    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
-    requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
+    requested = _replaced(
+        requested_experiment(experiment, rounds, learner, seed, cautions),
+        decisions=decisions,
+        incumbent=incumbent,
+    )
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
@@ -155,7 +157,7 @@ def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: S
     for entrant in resolved.entrants():
         requested.learner(entrant, problem, requested.seeds[0])
     file = requested.incumbent
-    beside = None if file is None else read_incumbent(file, problem, requested.files)
+    beside = None if file is None else compare.read_incumbent(file, problem, requested.files)
     if dry_run:
         found = preview(requested, resolved, problem, folder, beside)
         if how[0]:
@@ -310,8 +312,11 @@ def requested_experiment(
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
-    found = load(name) if is_file(name) else Experiment.builtin(name)
-    found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
+    found = _replaced(
+        load(name) if is_file(name) else Experiment.builtin(name),
+        rounds=rounds,
+        seeds=None if seed is None else (seed,),
+    )
     found = found.only(names) if names else found
     if cautions is None:
         return found

@@ -63,7 +63,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, sparse
+from tidewolf.core import checkpoint, errors, feedback, settings, sparse
 from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
@@ -101,7 +101,7 @@ def identity_of(experiment: Experiment) -> str:
     """
     stream, K = experiment.stream, experiment.hard_set
     made = None if isinstance(stream, Tables) else origin(stream.name)
-    given = [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
+    given = [made, _contents(stream), _contents(K), settings.given_fields(experiment.files)]
     return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
 

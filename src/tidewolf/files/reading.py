@@ -213,8 +213,7 @@ def read_dates(
                 continue
         form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
         likely = likely_formats(cells) if text and moment is None else []
-        cure = f"; {say(date_format=likely[0])}" if likely else ""
-        cure += "".join(f', or "{each}"' for each in likely[1:])
+        cure = "; " + say(date_format='", or "'.join(likely)) if likely else ""
         raise InvalidInput(
             f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
             f"offset from UTC in every cell or in none; received "

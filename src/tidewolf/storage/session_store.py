@@ -457,7 +457,7 @@ class SessionStore:
         """
         info = _INFO.replace("description", "''")
         sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        values = (after, prefix, f"{prefix}\U0010ffff", (2**62) if most is None else most)
+        values = (after, prefix, f"{prefix}\U0010ffff", 2**62 if most is None else most)
         return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
