@@ -125,8 +125,8 @@ def cell(row: dict[str, Any], number: str) -> str:
     return text
 
 
-def table(name: str, folder: Path = RESULTS) -> Table:
-    """That of a suite, or of ranks over all tasks."""
+def table(name: str = "bars", folder: Path = RESULTS) -> Table:
+    """That of a suite, of ranks over all tasks, or of our own bars."""
     rows = read(folder, *(RANKED if name == "ranks" else [name]))
     if rows and name == "bars":
         return asked(rows)
@@ -276,8 +276,6 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
     from matplotlib.figure import Figure
 
     load()
-    if suite == "bars":
-        return []
     rows = read(folder, *(RANKED if suite == "ranks" else [suite]))
     tasks, panels = by_task(rows), [partial(_ranks, rows=rows)]
     if suite == "size":
