@@ -23,7 +23,14 @@ from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
 from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning, require
+from tidewolf.core.errors import (
+    Interrupted,
+    InvalidInput,
+    TidewolfError,
+    TidewolfWarning,
+    refuse,
+    require,
+)
 from tidewolf.doctor import doctor
 from tidewolf.evaluation.comparison import KNOBS, Comparison
 from tidewolf.evaluation.recording import RunProgress
@@ -209,8 +216,9 @@ def report(
       tidewolf report out --figures
     """
     folder = RunFolder.open(directory)
-    if not folder.complete:
-        raise InvalidInput(f"The run is not complete; `tidewolf resume {directory}` completes it.")
+    refuse(
+        not folder.complete, f"The run is not complete; `tidewolf resume {directory}` completes it."
+    )
     with folder.locked():
         for seed in folder.experiment.seeds:
             report_pages.rewrite(folder.page(seed), datetime.now(UTC))
@@ -320,8 +328,10 @@ def requested_experiment(
     found = found.only(names) if names else found
     if cautions is None:
         return found
-    if not any("caution" in described.learner_keys(each.name) for each in found.learners):
-        raise InvalidInput("No learner of this run has a caution: leave --caution out.")
+    refuse(
+        not any("caution" in described.learner_keys(each.name) for each in found.learners),
+        "No learner of this run has a caution: leave --caution out.",
+    )
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
         for each in found.learners

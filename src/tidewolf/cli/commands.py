@@ -35,7 +35,7 @@ from tidewolf import functions, sets, testing
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, arg, flag, opt, stoppable
 from tidewolf.core import arguments, arrays, checkpoint, errors
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, require
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, refuse, require
 from tidewolf.core.randomness import generator
 from tidewolf.experiments import Tables, load
 from tidewolf.experiments.building import RoundReader
@@ -80,8 +80,9 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    if not 0.0 < every < float("inf"):
-        raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
+    refuse(
+        not 0.0 < every < float("inf"), f"--every is a number of seconds above 0, not {every:g}."
+    )
     reader, out = RoundReader(load(experiment)), _Screen(as_json)
     try:
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
@@ -139,8 +140,10 @@ def _follow(runner: LiveRunner, out: "_Screen", every: float, once: bool, stop: 
     experiment = runner.reader.experiment
     stream = experiment.stream
     assert isinstance(stream, Tables)
-    if stream.context is not None or stream.advice:
-        raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
+    refuse(
+        stream.context is not None or stream.advice,
+        "--follow takes no context or advice: send rows as lines of JSON.",
+    )
     paths = {
         **{name: path for name in TABLES if (path := getattr(stream, name)) is not None},
         **{f"spend {budget.name}": path for budget, path in experiment.budgets},
@@ -278,8 +281,7 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
 
 def _member(name: str) -> Any:
     module, _, member = name.rpartition(":")
-    if not (module and member):
-        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
+    refuse(not (module and member), f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
     folder = Path.cwd()
     if module.endswith(".py"):
         file = Path(module).resolve()
@@ -430,8 +432,7 @@ def backup_command(
       tidewolf backup --database postgresql://db/tidewolf monday.db
     """
     where = _where(data, database)
-    if file.exists() and not force:
-        raise InvalidInput(f"{file} exists already: use another name, or --force.")
+    refuse(file.exists() and not force, f"{file} exists already: use another name, or --force.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with screen.checking(True, "copying") as seen:
@@ -469,8 +470,10 @@ def _where(data: Path | None, database: str | None) -> str | Path:
         return data
     if data is not None or database is None:
         raise InvalidInput("Give --data DIR or --database URL, one of them.")
-    if not database.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput("--database is an address such as postgresql://user@host/name.")
+    refuse(
+        not database.startswith(("postgresql://", "postgres://")),
+        "--database is an address such as postgresql://user@host/name.",
+    )
     return database
 
 

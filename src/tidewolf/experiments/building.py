@@ -38,7 +38,7 @@ from tidewolf import problems as _problems
 from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, require
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, refuse, require
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
@@ -549,8 +549,10 @@ class RoundReader:
         set's own, or their places.
         """
         at = coordinates_of(choice, None, place, objective)
-        if names and at.links is not None:
-            raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
+        refuse(
+            names and at.links is not None,
+            f"{place.words()}entries are called as links are: leave names out.",
+        )
         reader = cls.__new__(cls)
         reader._prepare(at, names)
         if at.links is not None:  # two links of one name are refused
@@ -558,8 +560,7 @@ class RoundReader:
         elif isinstance(at, Entries):
             at.partly = isinstance(at.K, Simplex | SimplexProduct)
         for name, count in Counter(reader.names).items():
-            if count > 1:
-                raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
+            refuse(count > 1, f"{place.words()}{count} entries of points are called {name!r}.")
         return reader
 
     def _prepare(self, at: Coordinates, names: Sequence[str]) -> None:
@@ -611,12 +612,18 @@ class RoundReader:
         links (of entries, if there are none). Messages call it `source`.
         """
         network, keys = self.network, {name for name in TABLES if name in row}
-        if "costs" not in keys and (network is None or not keys):
-            raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
-        if ("weights" in keys) != ("budgets" in keys):
-            raise InvalidInput(f"{source} needs weights and budgets together.")
-        if network is None and "demands" in keys:
-            raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
+        refuse(
+            "costs" not in keys and (network is None or not keys),
+            f"{source} has no costs; it has {', '.join(row) or 'nothing'}.",
+        )
+        refuse(
+            ("weights" in keys) != ("budgets" in keys),
+            f"{source} needs weights and budgets together.",
+        )
+        refuse(
+            network is None and "demands" in keys,
+            f"{source} has demands, which only a network takes: leave them out.",
+        )
         rows: Any = row.get("weights")
         several = isinstance(rows, list | tuple) and isinstance(
             next(iter(rows), None), list | tuple | Mapping
@@ -628,8 +635,10 @@ class RoundReader:
         }
         if several:
             numbers |= self._weighted(rows, row["budgets"], source)
-        if "demands" in keys and (numbers["demands"] < 0.0).any():
-            raise InvalidInput(f"{source}: expected demands of at least 0.")
+        refuse(
+            "demands" in keys and (numbers["demands"] < 0.0).any(),
+            f"{source}: expected demands of at least 0.",
+        )
         loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
         if len(limits) < 2:

@@ -55,7 +55,14 @@ from tidewolf.core.arguments import (
     shown,
 )
 from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType, require
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    refuse,
+    require,
+)
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation import metrics, recording
@@ -228,8 +235,10 @@ def plan_comparison(
 
 
 def _require_new(name: str, matches: Sequence[Match], what: str, cure: str) -> None:
-    if any(match.entry.stream == name for match in matches):
-        raise InvalidInput(f"Two {what} are called {name!r}; {cure}.")
+    refuse(
+        any(match.entry.stream == name for match in matches),
+        f"Two {what} are called {name!r}; {cure}.",
+    )
 
 
 def compare_experiments(
@@ -327,8 +336,10 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
         such = "[LyapunovDescent, SinhaVaze]"
         several = [learners] if callable(learners) else as_items(learners, "The learners", such)
         learners = {getattr(factory, "__name__", ""): factory for factory in several}
-        if "" in learners or len(learners) < len(several):
-            raise InvalidInput("Learners without a name of their own are given as a mapping.")
+        refuse(
+            "" in learners or len(learners) < len(several),
+            "Learners without a name of their own are given as a mapping.",
+        )
     for name, factory in learners.items():
         if _defaults(factory) is None:
             raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")

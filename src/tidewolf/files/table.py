@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, require, require_some
+from tidewolf.core.errors import EmptyGraph, InvalidInput, refuse, require, require_some
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -183,8 +183,10 @@ def _times(cells: reading.Cells, rows: int) -> NDArray:
     if times.dtype.kind in "iub" and int(times.max()) <= 2**53:
         times = times.astype(np.float64)
     dated = times.dtype.kind == "M"
-    if np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all():
-        raise InvalidInput(f"{cells.name}: every row needs a time; some have none.")
+    refuse(
+        np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all(),
+        f"{cells.name}: every row needs a time; some have none.",
+    )
     if dated and not utc and format.timezone is not None:
         times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():

@@ -22,6 +22,7 @@ from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
     UnknownSession,
+    refuse,
     require,
 )
 from tidewolf.storage import database, postgres, session_store
@@ -208,8 +209,7 @@ def _reading(where: str | Path) -> Iterator[Database]:
     """What is kept in a PostgreSQL or in a file, as it was at one moment."""
     if postgres.is_address(where):
         with _remote(str(where)) as remote:
-            if not remote.has_column("store", "name"):
-                raise InvalidInput(f"{remote.where} keeps no sessions.")
+            refuse(not remote.has_column("store", "name"), f"{remote.where} keeps no sessions.")
             database.require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
