@@ -31,15 +31,16 @@ from tidewolf.core.errors import (
     refuse,
     require,
 )
-from tidewolf.doctor import doctor
-from tidewolf.evaluation.comparison import KNOBS, Comparison
+from tidewolf.core.lazy import Lazy
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
+from tidewolf.experiments import Choice, Experiment, RunFolder, load
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
 from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
-from tidewolf.report import comparison as comparison_pages
 
+# Parts that single commands need.
+_PARTS = ("doctor", "experiments.compare", "experiments.templates", "report.comparison")
+doctor, compare, templates, comparison_pages = (Lazy(f"tidewolf.{name}") for name in _PARTS)
 N = TypeVar("N", int, float)
 # Whether as JSON, not at all, with notes on each learner.
 Shown: TypeAlias = tuple[bool, bool, bool]
@@ -457,14 +458,12 @@ def compare_command(
         screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
 
 
-def _compared(
-    matches: Sequence[compare.Match], folder: Path, force: bool, quiet: bool, engine: Any
-) -> Comparison:
+def _compared(matches: Sequence[Any], folder: Path, force: bool, quiet: bool, engine: Any) -> Any:
     with screen.progress(not quiet) as bar:
 
         def moved(number: int, moment: RunProgress) -> None:
             entry = matches[number].entry
-            found = {knob: getattr(entry, knob) for knob in KNOBS}
+            found = {knob: getattr(entry, knob) for knob in compare.KNOBS}
             at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
             bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
 
@@ -580,7 +579,7 @@ def doctor_command(as_json: AsJson = False) -> None:
       tidewolf doctor
       tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
     """
-    raise typer.Exit(doctor(as_json))
+    raise typer.Exit(doctor.doctor(as_json))
 
 
 def list_command(
