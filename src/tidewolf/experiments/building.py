@@ -52,7 +52,6 @@ from tidewolf.functions import Affine, Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
 from tidewolf.networks.network_files import COST, LinkColumns, NetworkFiles, in_order_of
-from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
@@ -362,7 +361,7 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
 # --- problems -------------------------------------------------------------------------------------
 
 
-def build_problem(experiment: described.Experiment, seed: int) -> Problem:
+def build_problem(experiment: described.Experiment, seed: int) -> _problems.Problem:
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -371,7 +370,9 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
+        found: _problems.Problem = _problems.named(stream.name)(
+            rounds=experiment.rounds, seed=seed, **given
+        )
     return found
 
 
@@ -407,7 +408,7 @@ class TableProblem:
         require_seen(self.aligned)
         self.read = self.aligned.tables
 
-    def problem(self) -> Problem:
+    def problem(self) -> _problems.Problem:
         experiment, at, aligned = self.experiment, self.at, self.aligned
         losses, limits, times = self.functions()
         rounds = self._rounds(losses, limits)
@@ -429,7 +430,7 @@ class TableProblem:
                 above[budget.name] = Affine(at.spent(rows, demands), plan)
             if above:  # times as they were given, whose labels the other stream has
                 stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
-            return Problem(
+            return _problems.Problem(
                 experiment.name,
                 at.K,
                 stream,

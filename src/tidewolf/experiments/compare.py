@@ -54,7 +54,6 @@ from tidewolf.core.arguments import (
     listed,
     shown,
 )
-from tidewolf.core.arrays import as_count, as_number
 from tidewolf.core.errors import (
     InvalidInput,
     NotSupported,
@@ -170,7 +169,9 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
+    all_seeds = (
+        _numbers(() if seeds is None else seeds, "seed", partial(arrays.as_count, least=0)) or ()
+    )
     grid = _grid(cautions, None, budgets, targets)
     matches = _matches_here(_factories(learners), streams, grid, all_seeds)
     player, rows = jobs.Player(), list[jobs.Row]()
@@ -217,7 +218,7 @@ def plan_comparison(
     changes neither stream nor learner is not played again.
     """
     grid, matches = _grid(cautions, headrooms, budgets, targets), list[Match]()
-    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0))
+    all_seeds = _numbers(seeds, "seed", partial(arrays.as_count, least=0))
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
@@ -369,10 +370,10 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
 
 def _grid(cautions: Any, headrooms: Any, budgets: Any, targets: Any) -> Grid:
     return {
-        "target_violation": _numbers(targets, "target", partial(as_number, above=0.0)),
-        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
-        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
-        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+        "target_violation": _numbers(targets, "target", partial(arrays.as_number, above=0.0)),
+        "caution": _numbers(cautions, "caution", partial(arrays.as_number, above=0.0)),
+        "headroom": _numbers(headrooms, "headroom", partial(arrays.as_number, least=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(arrays.as_number, above=0.0)),
     }
 
 
