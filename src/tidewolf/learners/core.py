@@ -147,12 +147,8 @@ class Core(KeepsPending[State]):
     def __post_init__(self) -> None:
         super().__post_init__()
         alone = self.caution == settings.DEFAULT_CAUTION and not self.per_constraint
-        if self.target_violation is not None and not alone:
-            other = "per_constraint" if self.per_constraint else "caution"
-            raise errors.InvalidInput(
-                f"target_violation has one weight, which it chooses: give it without {other}.",
-                setting="target_violation",
-            )
+        due = f"be given without {'per_constraint' if self.per_constraint else 'caution'}"
+        self._require(self.target_violation is None or alone, "target_violation", due)
         if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
             object.__setattr__(self, "calls_per_round", self._auto_calls)
 
@@ -416,8 +412,9 @@ class Core(KeepsPending[State]):
         """The state with the descents that begin anew after the rounds since `before`."""
         descents, mixer, pending = [*state.descents], state.mixer, state.pending
         for i, share in self.births(before, state.t):
-            sums = adagrad.DescentSums.start(self._factors)
-            descents[i] = Descent(self.K.center, self.K.center, sums)
+            descents[i] = Descent(
+                self.K.center, self.K.center, adagrad.DescentSums.start(self._factors)
+            )
             mixer = mixer.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
         return state._replace(descents=tuple(descents), mixer=mixer, pending=pending)
@@ -464,8 +461,9 @@ class Core(KeepsPending[State]):
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except errors.InvalidInput:  # an expert proposed a point where the loss has no value
-            unseen = [one._replace(functions=None) for one in observed]
-            return self._mixed(state, unseen, each, weighed)
+            return self._mixed(
+                state, [one._replace(functions=None) for one in observed], each, weighed
+            )
         mixed = np.sum([one.mixed for one in fed], axis=0)
         before = state.t - sum(one.block.rounds for one in observed)
         mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
@@ -517,8 +515,9 @@ class Core(KeepsPending[State]):
         most = capabilities.rounds_at_once(self, state)
         if self.names and isinstance(feedback, FullInformation):
             functions = require_full_information(feedback, self.K.shape, most)
-            values = functions.constraints.values(x)
-            block = first_order(*functions, x, values, per_constraint=self.per_constraint)
+            block = first_order(
+                *functions, x, functions.constraints.values(x), per_constraint=self.per_constraint
+            )
         elif self.wants_functions:
             raise errors.WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -708,8 +707,7 @@ class Core(KeepsPending[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        slopes = self.loss_lipschitz, self.constraint_lipschitz
-        both = self.K, self.caution, self.horizon, *slopes
+        both = self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         own, target = self.per_constraint, self.target_violation
         return LyapunovWeights(*both, per_constraint=own, target=target)
 
@@ -738,8 +736,9 @@ class Core(KeepsPending[State]):
         if self.context is None:
             return self.bound_of(state)
         bound = self._weights.bound(state.dual, state.cells)
-        policy = state.migrations.bound(bound, state.migrations.policy_regret)
-        return state.budgets.less_paid(policy)
+        return state.budgets.less_paid(
+            state.migrations.bound(bound, state.migrations.policy_regret)
+        )
 
     def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
         return self._weights.limit_rows(self.dual_of(record.final_state), record.limit_names)
