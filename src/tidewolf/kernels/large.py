@@ -52,7 +52,6 @@ from tidewolf.kernels.rounds import (
     VALUE,
     held,
     parts,
-    record_round,
     rescale,
     sharpened,
     weighed,
@@ -136,15 +135,16 @@ def move_entries(  # type: ignore[no-untyped-def]
 
 @kernel
 def large_round(  # type: ignore[no-untyped-def]
-    t, row, begun, given, record, state, loss_A, limit_kind, limit_A, limit_b, columns
+    t, given, state, loss_A, limit_kind, limit_A, limit_b, columns
 ):
-    """Round t of a single descent up to its projection, in place; PLAYED, or UNUSUAL where nothing
-    has happened, or OTHER where the limit's gradient is no unit vector.
+    """Round t of a single descent up to its projection, in place, its loss and the limits' value in
+    `columns`; PLAYED, or UNUSUAL where nothing has happened, or OTHER where the limit's gradient is
+    no unit vector.
     """
     own = held(given)
     settings, scale, center, radii, diameters = own[1], own[2][0], own[4], own[6], own[7]
     buffers, pieces, slopes, lanes = own[15], own[16], own[18], own[LANES:]
-    s, _, X, Y, before, steps, sums, gradients, sharp, _, _, p, totals, accounts = parts(
+    s, _, X, Y, before, steps, sums, gradients, sharp, _, _, _, totals, accounts = parts(
         state, len(center), len(radii), 1, 0, 0
     )
     n, even, x, y, c, F = len(center), settings[EVEN], X[0], Y[0], loss_A[t], gradients[0, 0]
@@ -170,12 +170,7 @@ def large_round(  # type: ignore[no-untyped-def]
     slopes[1] = slope_of(1.0, g2, settings[LIMIT_MOST], R)
     if slopes[0] < 0.0 or (norm2 == 0.0 and not vanishes(c)) or (value > 0.0 and slopes[1] < 0.0):
         return UNUSUAL
-    columns[row, LOSS], columns[row, VALUE] = loss, value
-    if begun >= 0:
-        record_round(
-            given, record, columns, t, row, begun, limit_kind, limit_A, limit_b, sums[0, APART_OF],
-            x, p,
-        )  # fmt: skip
+    columns[LOSS], columns[VALUE] = loss, value
     exponent, slope, W, points = s[EXPONENT], s[LIMIT_SLOPE], gradients[1, 0], sharp[0]
     V, w, breach = weighed(s, settings, value, 1.0, slopes)
     if s[EXPONENT] != exponent:

@@ -132,7 +132,7 @@ infeasibility = Indirect(float, ROW, *_GEOMETRY)
 resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
 # That of large.py, behind its address.
 large = Indirect(
-    int, 1, 1, 1, _INTS, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), _TABLE
+    int, 1, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), ROW
 )  # fmt: skip
 # What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
 # scratch; and what is recorded of rounds.
@@ -476,35 +476,6 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
 
 
 @kernel
-def record_round(  # type: ignore[no-untyped-def]
-    given, record, columns, t, row, begun, limit_kind, limit_A, limit_b, apart, x, p
-):
-    """What is recorded of round t, played at x by experts with the weights p, beside its values.
-
-    Reference: `Recording._take` of evaluation/recording.py.
-    """
-    own = held(given)
-    kernels, floats, ints, pieces, work = own[0], own[9], own[10], own[16], own[15][0]
-    marks, last, total, means, ends, points, each, when, used, used_when, _, measures = recorded(
-        record
-    )
-    now, value = t + begun, columns[row, VALUE]
-    columns[row, APART], columns[row, SPENT] = apart, 0.0
-    if each.shape[1] > 0 and value > 0.0:
-        count_limits(now, pieces[: each.shape[1]], value, each, when)
-    if len(used) > 0:
-        note_peaks(limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when)
-    columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work)
-    off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
-    if not off <= marks[INFEASIBILITY]:
-        marks[INFEASIBILITY] = off
-    if len(points) > 0:
-        copy_to(x, points[row])
-    for j in range(measures.shape[1]):
-        measures[row, j] = p[j]
-
-
-@kernel
 def audit(  # type: ignore[no-untyped-def]
     s, settings, apart, moved, x, y, before, center, marks, samples
 ):
@@ -645,7 +616,9 @@ def rounds(  # type: ignore[no-untyped-def]
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
         slopes, losses, shares, squares, etas,
     ) = held(given)[:LANES]  # fmt: skip
-    marks, samples = recorded(record)[0], recorded(record)[10]
+    (
+        marks, last, total, means, ends, points, each, when, used, used_when, samples, measures,
+    ) = recorded(record)  # fmt: skip
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     permanent = int(settings[PERMANENT])
@@ -671,8 +644,8 @@ def rounds(  # type: ignore[no-untyped-def]
         is_new, code = s[HALF_WAY] == 0.0, OTHER
         if is_new and is_large and k > 0:
             code = large(
-                kernels[AT_LARGE], t, row, begun, given, record, state, loss_A, limit_kind, limit_A,
-                limit_b, columns,
+                kernels[AT_LARGE], t, given, state, loss_A, limit_kind, limit_A, limit_b,
+                columns[row],
             )  # fmt: skip
             s[SERVED], order[0] = 1.0, 0
             if code == UNUSUAL:
@@ -705,11 +678,6 @@ def rounds(  # type: ignore[no-untyped-def]
                     if slopes[which] > 0.0:
                         tangents(kernels[AT_TANGENTS], gradients, several, floats, ints, along)
             columns[row, LOSS], columns[row, VALUE] = loss, value
-            if records:
-                record_round(
-                    given, record, columns, t, row, begun, limit_kind, limit_A, limit_b,
-                    sums[longest, APART_OF], x, p,
-                )  # fmt: skip
             exponent = s[EXPONENT]
             penalty_value = weigh(
                 s, settings, value, limit_norm, along, slopes, x, center, shares[plain:],
@@ -740,6 +708,21 @@ def rounds(  # type: ignore[no-untyped-def]
             s[SERVED] = order_of(X, Y, p, shares, precedence, settings, order)
             for j in range(int(s[SERVED])):
                 copy_to(Y[order[j]], before[order[j]])
+        if is_new and records:
+            now, value = t + begun, columns[row, VALUE]
+            columns[row, APART], columns[row, SPENT] = sums[longest, APART_OF], 0.0
+            if each.shape[1] > 0 and value > 0.0:
+                count_limits(now, pieces[: each.shape[1]], value, each, when)
+            if len(used) > 0:
+                note_peaks(limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when)
+            columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
+            off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
+            if not off <= marks[INFEASIBILITY]:
+                marks[INFEASIBILITY] = off
+            if len(points) > 0:
+                copy_to(x, points[row])
+            for j in range(measures.shape[1]):
+                measures[row, j] = p[j]
         if is_new:
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0

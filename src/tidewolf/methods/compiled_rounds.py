@@ -148,9 +148,12 @@ class ArrayState:
         """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        made.numbers, lost = self.kernel.room(), self.kernel.overwritten
-        made.numbers[: lost.start] = self.numbers[: lost.start]
-        made.numbers[lost.stop :] = self.numbers[lost.stop :]
+        if self.kernel.size < MANY:
+            made.numbers = self.numbers.copy()
+        else:
+            made.numbers, lost = self.kernel.room(), self.kernel.overwritten
+            made.numbers[: lost.start] = self.numbers[: lost.start]
+            made.numbers[lost.stop :] = self.numbers[lost.stop :]
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
