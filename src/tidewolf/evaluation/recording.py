@@ -298,7 +298,8 @@ class Recording:
     @property
     def state(self) -> Any:
         """The state after the rounds so far, made of what the kernel left."""
-        return whole(self._now)
+        with jit.interpreting(self._is_short):  # its next point is mixed now
+            return whole(self._now)
 
     @property
     def each(self) -> Floats:
