@@ -157,11 +157,13 @@ class Text(Check):
         return text
 
 
+@dataclass(frozen=True)
 class ListOf(Check):
-    """A list whose items pass one check."""
+    """A list whose items pass one check, such as `such`."""
 
-    item: ClassVar[Check]
-    such: ClassVar[str]
+    words: str = field(kw_only=True)  # type: ignore[misc]  # of each list its own
+    item: Check = field(kw_only=True)
+    such: str = field(kw_only=True)
 
     def __call__(self, value: Any, what: str) -> Any:
         return tuple(self.item(one, f"Each of {what}") for one in as_items(value, what, self.such))
@@ -171,12 +173,8 @@ class ListOf(Check):
         return None if None in found else tuple(found)
 
 
-class Names(ListOf):
-    """What things are called, text each; empty where they have no names."""
-
-    words: ClassVar[str] = "a list of names"
-    item: ClassVar[Check] = Text()
-    such: ClassVar[str] = '["SEA > DEN"]'
+# What things are called; empty where they have no names.
+NAMES = ListOf(words="a list of names", item=Text(), such='["SEA > DEN"]')
 
 
 class Size(Check):
@@ -318,8 +316,7 @@ def constructor_of(kind: type) -> Callable[..., Any]:
     for name in dir(kind):
         method = inspect.getattr_static(kind, name)
         if getattr(getattr(method, "__func__", None), "names_in_files", False):
-            found: Callable[..., Any] = getattr(kind, name)
-            return found
+            return cast(Callable[..., Any], getattr(kind, name))
     return kind
 
 

@@ -323,8 +323,9 @@ class Recording:
             rounds=tuple(numbers[: self.t] for numbers in self._rounds),
             trackers=tuple(tracker.parts() for tracker in self._trackers),
         )
-        name = type(self.learner).__name__
-        return checkpoint.dump(snapshot, settings=self._settings, learner=name)
+        return checkpoint.dump(
+            snapshot, settings=self._settings, learner=type(self.learner).__name__
+        )
 
     @classmethod
     def load(

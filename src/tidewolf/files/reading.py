@@ -442,7 +442,7 @@ def read_records(
     >>> rows[0].text("source"), rows[0].number("demand")
     ('SEA', 2.5)
     """
-    columns = settings.Names()(columns, "columns of read_records")
+    columns = settings.NAMES(columns, "columns of read_records")
     cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}

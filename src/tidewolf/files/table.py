@@ -276,7 +276,7 @@ def align(
     ([True, False, False], [5.0, 6.0, 6.0])
     """
     gaps = settings.Text(choices=GAPS)(gaps, "gaps")
-    absent = settings.Names()(absent, "absent")
+    absent = settings.NAMES(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -508,8 +508,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph, numbers = edges_of(path, str(GIVEN)), settings.Names()(numbers, "numbers of read_graph")
-    optional = settings.Names()(optional, "optional numbers of read_graph")
+    graph, numbers = edges_of(path, str(GIVEN)), settings.NAMES(numbers, "numbers of read_graph")
+    optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
     format, path = (

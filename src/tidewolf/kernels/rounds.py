@@ -50,11 +50,9 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import (
-    CAPACITY,
-    GIVEN,
-    LINEAR,
     MOST,
-    UNLIMITED,
+    ONE_ENTRY,
+    ONE_ROW,
     count_limits,
     evaluate,
     note_peaks,
@@ -140,8 +138,9 @@ large = Indirect(
 # scratch; and what is recorded of rounds.
 held = Packed(
     _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
-    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, _TABLE,
+    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, *[ROW] * 5,
 )  # fmt: skip
+LANES = 23  # where the last of them begin, which are for large.py
 recorded = Packed(
     ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
     _TABLE,
@@ -588,14 +587,14 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 
 @kernel
 def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-untyped-def]
-    """What rounds change, which lies in one array: the scalars, the point to be played, members,
-    iterates and where they came from, what steps remember, how projections went, the sums of
-    gradients, those of sharp weights; then the proposals of all experts, which are there, weights,
-    totals and accounts.
+    """What rounds change, which lies in one array: the scalars, the point to be played if experts
+    are mixed, members, iterates and where they came from, what steps remember, how projections
+    went, the sums of gradients, those of sharp weights; then the proposals of all experts, which
+    are there, weights, totals and accounts.
 
     Reference: views that cover the array and do not overlap, in tests/test_rounds.py.
     """
-    x = SCALARS + n
+    x = SCALARS + (n if experts > 0 else 0)
     X = x + descents * n
     Y = X + descents * n
     before = Y + descents * n
@@ -644,10 +643,9 @@ def rounds(  # type: ignore[no-untyped-def]
     (
         kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
-        slopes, losses, shares, squares, etas, _,
-    ) = held(given)  # fmt: skip
-    kept = recorded(record)
-    marks, samples = kept[0], kept[10]
+        slopes, losses, shares, squares, etas,
+    ) = held(given)[:LANES]  # fmt: skip
+    marks, samples = recorded(record)[0], recorded(record)[10]
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     permanent = int(settings[PERMANENT])
@@ -665,8 +663,7 @@ def rounds(  # type: ignore[no-untyped-def]
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
     for i in range(permanent, plain):
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
-    is_large = kernels[AT_LARGE] != 0 and loss_kind in (LINEAR, GIVEN)
-    is_large = is_large and limit_kind in (CAPACITY, GIVEN, UNLIMITED)
+    is_large = kernels[AT_LARGE] != 0 and loss_kind in ONE_ROW and limit_kind in ONE_ENTRY
     for i in range(max(k, 1)):
         t, row = first + i, offset + i
         for j in range(cells):

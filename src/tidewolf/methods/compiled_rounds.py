@@ -108,8 +108,9 @@ class Arrays(NamedTuple):
             self.X[i], self.Y[i], self.before[i] = active.x, own.y, own.before_projection
             self.steps[i] = own.sums
             self.sums[i] = own.distance, 0.0, own.y is not own.before_projection
-        self.x[:], self.p[:], self.totals[:] = upcoming.x, upcoming.p, state.mixer.totals
+        self.p[:], self.totals[:] = upcoming.p, state.mixer.totals
         for i in range(len(self.p)):
+            self.x[:] = upcoming.x
             z = upcoming.points[i]
             if z is not None:
                 self.Z[i], self.awake[i] = z, 1.0
@@ -147,8 +148,9 @@ class ArrayState:
         """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        made.numbers = self.kernel.room()
-        made.numbers[:] = self.numbers
+        made.numbers, lost = self.kernel.room(), self.kernel.overwritten
+        made.numbers[: lost.start] = self.numbers[: lost.start]
+        made.numbers[lost.stop :] = self.numbers[lost.stop :]
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
@@ -248,6 +250,7 @@ class ArrayState:
             cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
             dual=dual,
             mixer=Mixer(arrays.totals, s[names.GAP], s[names.RANGE]),
+            outage=None,
             accounts=Accounts(
                 **dict(zip(COUNTED, arrays.accounts, strict=True)),
                 unseen=self.unseen,
@@ -290,12 +293,16 @@ class CompiledRounds:
         self.cells = 0 if learner.context is None else learner.context.cells
         self.plain, self.measures = len(learner.scales), self.experts
         # where a single descent is in the numbers of a state
-        self.point = slice(names.SCALARS + self.n, names.SCALARS + 2 * self.n)
+        self.point = slice(names.SCALARS, names.SCALARS + self.n)
         descents = self.plain + self.cells
         self.sizes = self.n, len(factors.radii), descents, self.cells, self.experts
         more = descents * (3 * len(factors.radii) + names.SUMS)
         more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
-        self.size = more + self.n * (1 + 3 * descents + 2 * (2 + self.cells) + self.experts)
+        is_mixed = self.experts > 0
+        # where y was before its projection, which every round of a single descent overwrites
+        first = names.SCALARS + self.n * (is_mixed + 2 * descents)
+        self.overwritten = slice(first, first if is_mixed else first + self.n)
+        self.size = more + self.n * (is_mixed + 3 * descents + 2 * (2 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
         self.settings = np.zeros(names.SETTINGS)
@@ -616,9 +623,9 @@ class _Scratch:
         self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
-        lanes = np.zeros((large.SUMMED, large.BLOCK))
+        lanes = np.zeros((5, large.BLOCK))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.zeros((descents, factors)), lanes)
+        self._own, self._more = own, (*more, np.zeros((descents, factors)), *lanes)
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 

@@ -443,8 +443,9 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
     @cached_property
     def _hull(self) -> graphs.HullProjection:
         net, loose = self.network, self._loose
-        ends = net.tails[loose], net.heads[loose]
-        return graphs.HullProjection(loose, *ends, len(net.nodes), self._grounded)
+        return graphs.HullProjection(
+            loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded
+        )
 
     @cached_property
     def center(self) -> Array:

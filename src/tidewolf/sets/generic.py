@@ -320,8 +320,9 @@ class Polytope(ClosedForm, Boxed):
         size = float(np.max(np.abs(d))) or 1.0
         statuses = np.zeros(0, np.int8) if warm is None else np.asarray(warm).reshape(-1)
         known, n = set(statuses.tolist()) <= set(STATUSES), len(d)
-        start = Basis(n, len(statuses) - n, statuses) if known else None
-        x, error, basis = self._certified(d / size, start)
+        x, error, basis = self._certified(
+            d / size, Basis(n, len(statuses) - n, statuses) if known else None
+        )
         vertex = vertices.Dense(arrays.like(self._frame.point(x), direction))
         last = None if basis is None else arrays.frozen(basis.statuses)
         return oracle.Answer(vertex, self._frame.unit * size * error, last)
@@ -403,11 +404,12 @@ class Polytope(ClosedForm, Boxed):
         pairs = np.zeros((0, 2)) if self.bounds is None else self.bounds
         widths = {A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None}
         widths |= {len(pairs)} - {0}
-        if len(widths) != 1:
-            raise WrongShape(
-                "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
-                f"of the same number of entries; {sorted(widths) or 'none'} were given."
-            )
+        require(
+            len(widths) == 1,
+            WrongShape,
+            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
+            f"of the same number of entries; {sorted(widths) or 'none'} were given.",
+        )
         n = widths.pop()
         G, h = _normed(self.A_ub, self.b_ub, n, "A_ub")
         E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")
@@ -483,8 +485,9 @@ class Polytope(ClosedForm, Boxed):
                 break
             rows, free = np.flatnonzero(~least), np.full(n + 1, np.inf)
             A_ub = np.column_stack([G[rows], reach[rows]])
-            A_eq = np.column_stack([N, np.zeros(len(N))])
-            program = LinearDescription(-free, free, A_eq, N @ base, A_ub, h[rows])
+            program = LinearDescription(
+                -free, free, np.column_stack([N, np.zeros(len(N))]), N @ base, A_ub, h[rows]
+            )
             ball = _solved_once(np.append(np.zeros(n), -1.0), program)
             if ball is None:
                 raise SolverFailed("The inside of a polytope was not found; rescale its rows.")
