@@ -12,21 +12,19 @@ Case = tuple[Any, tw.Stream]
 """a set and a stream on it"""
 
 
-def layered(layers: int, width: int, degree: int, seed: int = 1) -> Edges:
-    """`layers` layers of `width` nodes, each with `degree` arcs to random nodes of the next; source
-    "s", target "t".
+def layered_flow(layers: int, width: int, degree: int = 0) -> tw.sets.FlowPolytope:
+    """Layers of `width` nodes; each node leads to `degree` random nodes of the next layer, or to
+    three at fixed distances.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     edges: Edges = [("s", (0, i)) for i in range(width)]
     for layer in range(layers - 1):
         for i in range(width):
-            heads = rng.choice(width, degree, replace=False).tolist()
+            near = (i, (i + 1) % width, (i + 3) % width)
+            heads = rng.choice(width, degree, replace=False).tolist() if degree else near
             edges += [((layer, i), (layer + 1, j)) for j in heads]
-    return [*edges, *(((layers - 1, i), "t") for i in range(width))]
-
-
-def layered_flow(layers: int, width: int, degree: int) -> tw.sets.FlowPolytope:
-    return tw.sets.FlowPolytope.from_edges(layered(layers, width, degree), source="s", target="t")
+    edges += [((layers - 1, i), "t") for i in range(width)]
+    return tw.sets.FlowPolytope.from_edges(edges, source="s", target="t")
 
 
 def limited(K: Any, rounds: int, least: float, spread: float) -> Case:
@@ -39,16 +37,6 @@ def limited(K: Any, rounds: int, least: float, spread: float) -> Case:
 
 def simplex(n: int, rounds: int) -> Case:
     return limited(tw.sets.Simplex(n), rounds, 5.0 / n, 2.0 / n)
-
-
-def grid_flow(layers: int, width: int) -> tw.sets.FlowPolytope:
-    """Layers of `width` nodes; each node leads to three of the next, at fixed distances."""
-    nodes = range(width)
-    edges: Edges = [("s", (0, j)) for j in nodes]
-    for i in range(layers):
-        edges += [((i, j), (i + 1, (j + d) % width)) for j in nodes for d in (0, 1, 3)]
-    edges += [((layers, j), "t") for j in nodes]
-    return tw.sets.FlowPolytope.from_edges(edges, source="s", target="t")
 
 
 def flow(K: tw.sets.FlowPolytope, rounds: int) -> Case:
@@ -75,7 +63,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "simplex n = 10,000": lambda: simplex(10_000, 400),
     "flow, 140 arcs": lambda: flow(layered_flow(5, 10, 3), 2000),
     "flow, 10,040 arcs": lambda: flow(layered_flow(26, 20, 20), 150),
-    "flow, 99,600 arcs": lambda: flow(grid_flow(110, 300), 40),
+    "flow, 99,600 arcs": lambda: flow(layered_flow(111, 300), 40),
     "freeway, 456 arcs": lambda: problem("freeway"),
     "462 groups of 3": lambda: limited(tw.sets.SimplexProduct([3] * 462), 240, 0.5, 0.2),
     "10,000 groups of 4": lambda: limited(tw.sets.SimplexProduct([4] * 10_000), 600, 0.5, 0.2),

@@ -60,13 +60,9 @@ def first() -> None:
     import tidewolf as tw
     from benchmarks import cases
 
-    if sys.argv[1] == "flow":
-        K, stream = cases.flow(cases.layered_flow(5, 10, 3), 50)
-    else:
-        ones = np.ones(100)
-        sets = {"simplex": tw.sets.Simplex(100), "box": tw.sets.Box(0 * ones, ones)}
-        sets["product"] = tw.sets.SimplexProduct([4] * 25)
-        K, stream = cases.limited(sets[sys.argv[1]], 50, 0.5, 0.2)
+    sets = {"simplex": tw.sets.Simplex(100), "box": tw.sets.Box(np.zeros(100), np.ones(100))}
+    sets |= {"product": tw.sets.SimplexProduct([4] * 25), "flow": cases.layered_flow(5, 10, 3)}
+    K, stream = cases.limited(sets[sys.argv[1]], 50, 0.5, 0.2)
     tw.run(tw.Ensemble(K), stream)
     print(json.dumps(process_time()))
 

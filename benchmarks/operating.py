@@ -162,7 +162,10 @@ def outage(limits: Limits) -> Iterator[Bar]:
     """A link out of service for 50 rounds and back, which both sides know."""
     for name, problem in problems(limits._replace(rounds=STOP), ("routing",), 3):
         for link in busiest(problem):
-            mine, theirs = during_outage(problem, link)
+            mine, theirs = (
+                Means(float(run.losses[FIRST:].mean()), float(run.violations[FIRST:].mean()))
+                for run in without(problem, link, BACK)
+            )
             print(f"    {name}, {link}: Ensemble {mine}, re-solving {theirs}", flush=True)
             more = times(mine.violation, theirs.violation)
             yield Bar(f"{name}, {link}: violation over re-solving", more, ALLOWED, "x")
@@ -172,14 +175,10 @@ def recovery(limits: Limits) -> Iterator[Bar]:
     """A long outage of the busiest entry, and the rounds after it."""
     few = limits._replace(rounds=FIRST + OUTAGE + 60)
     for name, problem in problems(few, ("routing", "tunnels"), 2):
-        learner, (link,) = tw.Ensemble(problem.K, experts=advised(problem)), busiest(problem, 1)
-        out = [[link] if 0 <= t - FIRST < OUTAGE else None for t in range(len(problem))]
-        stream, stop = problem.stream, FIRST + OUTAGE
-        known: Any = {"time": stream.time, "context": stream.context, "unavailable": out}
-        cut = tw.Stream(stream.losses, stream.constraints, **known)
-        both = learner, tw.baselines.Resolve(problem.K)
-        ours, solved = (tw.run(one, cut).losses for one in both)
-        calm, rounds = tw.run(learner, stream).losses, slice(FIRST, stop)
+        (link,), stop = busiest(problem, 1), FIRST + OUTAGE
+        ours, solved = (run.losses for run in without(problem, link, stop))
+        learner, rounds = tw.Ensemble(problem.K, experts=advised(problem)), slice(FIRST, stop)
+        calm = tw.run(learner, problem.stream).losses
         name = f"{name}, {link} out"
         yield Bar(
             f"{name}: first round", percent(float(ours[FIRST]), float(solved[FIRST])), 10.0, "%"
@@ -201,17 +200,19 @@ def busiest(problem: Problem, count: int = 3) -> tuple[str, ...]:
     return tuple(names[i] for i in np.argsort(-use, kind="stable")[:count].tolist())
 
 
-def during_outage(problem: Problem, link: str) -> tuple[Means, Means]:
-    """Ensemble and re-solving, from the beginning of the outage on."""
-    out = [[link] if FIRST <= t < BACK else None for t in range(len(problem))]
-    stream = tw.Stream(problem.stream.losses, problem.stream.constraints, unavailable=out)
-    found = []
-    ours = tw.Ensemble(problem.K, experts=advised(problem))
-    for learner in (ours, tw.baselines.Resolve(problem.K)):
-        run = tw.run(learner, stream)
-        each = (run.losses[FIRST:STOP], run.violations[FIRST:STOP])
-        found.append(Means(*(float(one.mean()) for one in each)))
-    return found[0], found[1]
+def without(problem: Problem, link: str, stop: int) -> Iterator[Any]:
+    """Runs of Ensemble and of re-solving while a link is out from round FIRST to `stop`."""
+    stream, out = (
+        problem.stream,
+        [[link] if FIRST <= t < stop else None for t in range(len(problem))],
+    )
+    known: Any = {"time": stream.time, "context": stream.context, "unavailable": out}
+    cut = tw.Stream(stream.losses, stream.constraints, **known)
+    for learner in (
+        tw.Ensemble(problem.K, experts=advised(problem)),
+        tw.baselines.Resolve(problem.K),
+    ):
+        yield tw.run(learner, cut)
 
 
 def points_of(learner: Any, stream: tw.Stream) -> types.Floats:

@@ -26,10 +26,12 @@ from benchmarks.measuring import ROOT
 from tidewolf.core.errors import InvalidInput
 
 RANKED = ("traffic", "network", "energy", "gateway", "portfolio", "matrix", "paper")
-SUITES = ("ranks", *RANKED, "size")
+SUITES = ("ranks", *RANKED, "size", "bars")
+"""Tables of recorded results."""
 PAGES = {
     **dict.fromkeys(SUITES, ("suites", "results")),
     "size": ("performance", "results"),
+    "bars": ("targets", "results"),
     "calls": ("index", "calls"),
     "rounds": ("performance", "rounds"),
     "sdplib": ("public", "public_sdplib"),

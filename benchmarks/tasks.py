@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 
 import tidewolf as tw
 from benchmarks.at_size import traffic
-from benchmarks.cases import grid_flow
+from benchmarks.cases import layered_flow
 from benchmarks.registry import task
 from benchmarks.results import SIZES
 from tidewolf.core.randomness import autoregressive_noise
@@ -157,7 +157,7 @@ def trees(nodes: int) -> Any:
 
 
 FAMILIES: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
-    "flow": (lambda width: grid_flow(max(2, width // 3), width), (8, 30, 100, 300)),
+    "flow": (lambda width: layered_flow(1 + max(2, width // 3), width), (8, 30, 100, 300)),
     "psd": (tw.sets.BoundedPSD, (50, 100, 200, 500, 1000)),
     "birkhoff": (tw.sets.Birkhoff, (10, 30, 100, 200)),
     "trees": (trees, (10, 30, 100, 1000)),
@@ -165,7 +165,7 @@ FAMILIES: dict[str, tuple[Callable[[int], Any], tuple[int, ...]]] = {
 }
 
 
-RULE: dict[str, Any] = {"seeds": 3, "seconds": 120.0, "methods": ("even", *SIZES)}
+RULE: dict[str, Any] = {"seeds": 3, "seconds": 90.0, "methods": ("even", *SIZES)}
 
 
 def drifting(K: Any, rounds: int | None, seed: int) -> tw.Stream:

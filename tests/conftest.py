@@ -36,7 +36,6 @@ from extras import pytest_collection_modifyitems, pytest_pycollect_makemodule  #
 from postgres import postgres_server, postgres_url  # noqa: F401  (fixtures)
 from servers import served, servers  # noqa: F401  (fixtures)
 from tidewolf.evaluation import recording
-from tidewolf.methods import compiled_rounds
 
 ALLOWED = (
     r"(torch|jax) is not installed",
@@ -57,7 +56,7 @@ lists them.
 BUDGET, LONG = 600, 8
 """Core-seconds for the whole suite, and for one test."""
 
-recording.SHORT = compiled_rounds.WORTH = 0  # machine code is tested; test_rounds.py has others
+recording.SHORT = 0  # machine code is tested; test_rounds.py has others
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=25)
 settings.load_profile("ci")
 HERE = Path(__file__).parent

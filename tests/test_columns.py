@@ -51,3 +51,20 @@ def test_compiled_loops_do_what_their_source_says(size):
             run(y, starts, 3, x)
         found.append(x.tolist())
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("n", [1, C.MANY - 1, C.MANY, 3 * C.MANY + 5])
+@pytest.mark.parametrize("kind", ["numbers", "ties", "all the same", "ascending", "few far away"])
+def test_an_entry_in_order_is_found_by_a_sample(n, kind):
+    rng = np.random.default_rng(n)
+    d = {
+        "numbers": rng.normal(size=n),
+        "ties": np.round(rng.normal(size=n)),
+        "all the same": np.ones(n),
+        "ascending": np.sort(rng.normal(size=n)),
+        "few far away": np.where(np.arange(n) % 5_000 == 7, -1e9, 0.0),
+    }[kind]
+    given = d.copy()
+    for k in {0, 1 % n, n // 10, n // 2, n - 1}:
+        assert C.kth_of(d, k) == np.partition(d, k)[k]
+    np.testing.assert_array_equal(d, given)

@@ -2,12 +2,7 @@
 column.
 """
 
-import os
-import pickle
 import re
-import subprocess
-import sys
-import time
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +17,7 @@ import tidewolf as tw
 from refused import refused_command
 from tables import table
 from tidewolf import baselines, cli, functions, learners, problems, sets
-from tidewolf.core import errors, jit, sparse
+from tidewolf.core import errors, sparse
 from tidewolf.core.settings import settings_of
 from tidewolf.experiments import Choice, Experiment, building, jobs, load, models, templates
 from tidewolf.experiments import experiment as experiment_files
@@ -617,47 +612,3 @@ def test_a_learner_is_the_files_where_the_file_has_it():
     assert [cell.entrant for cell in jobs.plan_sweep(chosen)] == [first, second]
     named = replace(experiment, learners=(Choice("Ensemble"),)).only(["Ensemble"])
     assert named.taken(problem).learners == (Choice("Ensemble"),), "the file set nothing"
-
-
-# --- compiling on a second processor --------------------------------------------------------------
-
-
-@pytest.fixture
-def fresh_notice():
-    """Nothing was announced yet."""
-    jit.announce.cache_clear()
-    yield
-    jit.announce.cache_clear()
-
-
-@pytest.mark.parametrize("processors", [1, 2])
-def test_a_second_process_lives_from_the_first_compiling_to_the_end_of_the_run(
-    processors, fresh_notice, tmp_path, monkeypatch
-):
-    child = f"""
-import os, pickle, sys, time
-place, name = {str(tmp_path)!r}, pickle.load(sys.stdin.buffer).name
-open(f"{{place}}/part", "w").write(f"{{os.getpid()}} {{name}}")
-os.rename(f"{{place}}/part", f"{{place}}/begun")
-time.sleep(600)
-"""
-    monkeypatch.setattr(jobs, "CHILD", child)
-    monkeypatch.setattr(jobs, "processors", lambda: processors)
-    with jobs.compiling_beside(Experiment.builtin("adversarial")):
-        assert list(tmp_path.iterdir()) == []
-        jit.announce()
-        if processors == 1:
-            return
-        deadline = time.monotonic() + 60.0
-        while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
-            time.sleep(0.01)
-        number, name = (tmp_path / "begun").read_text().split()
-        assert name == "adversarial"
-        os.kill(int(number), 0)  # it is there
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(number), 0)
-
-
-def test_the_second_process_plays_what_the_run_plays():
-    given = pickle.dumps(replace(Experiment.builtin("adversarial"), rounds=20))
-    subprocess.run([sys.executable, "-c", jobs.CHILD], input=given, check=True)

@@ -199,3 +199,16 @@ def test_bounds_of_any_interval_are_kept_by_any_learner(kind, make):
         if violation == 0.0 and best.upper == pytest.approx(free):
             assert bound.regret == pytest.approx(loss - best.upper, abs=slack)
     assert tw.intervals(run, 16).holds
+
+
+def test_the_certificate_has_the_bound_of_every_interval():
+    stream = hostile("switching", K, 16, 5)
+    run, bare = (tw.run(tw.Ensemble(K), stream, decisions=kept) for kept in (True, False))
+    found, own = run.certificate.intervals, tw.intervals(run)
+    assert found.summary() == own.summary()
+    assert run.certificate.intervals is found
+    assert all(None not in each.bound[:2] for each in found.every if each.feasible)
+    assert "certificate.intervals" in str(run)
+    assert "certificate.intervals" not in str(bare)
+    assert "decisions=True" in str(bare.certificate.intervals)
+    assert run.certificate == bare.certificate

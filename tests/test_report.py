@@ -279,7 +279,7 @@ def test_runs_and_comparisons_show_themselves_in_notebooks(runs, monkeypatch):
 
 
 def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
-    run = runs[0]
+    run = tw.run(runs[0].learner, runs[0].stream, decisions=True)
     (found,) = sections.quick_intervals([run])
     shown = sections.intervals_context([found], run_styles([run]), Clock(150))
     (group,) = shown.groups
@@ -291,6 +291,8 @@ def test_worst_intervals_are_those_of_the_family(runs, monkeypatch):
         numbers = [interval(regret.regret), where[0], number(violation.violation), where[1]]
         assert [cell.text for cell in row] == [f"{regret.length:,}", *numbers]
         assert row[2].bar[:2] == (regret.start / 150, regret.stop / 150)
+        for cell, most in ((row[1], regret.bound.regret), (row[3], violation.bound.violation)):
+            assert cell.lines == (f"measured bound: at most {number(most)}",)
     assert sections.intervals_context([], [], Clock(150)) is None
     monkeypatch.setattr(sections, "_QUICK", 100)
     assert sections.quick_intervals([run]) == []

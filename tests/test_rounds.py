@@ -25,7 +25,7 @@ from tidewolf.functions.loads import LoadCost, LoadLimit, MaxUtilization
 from tidewolf.kernels import active_set, evaluate, large, rounds
 from tidewolf.methods import compiled_rounds, kernel_functions
 from tidewolf.methods.steps.lyapunov import LyapunovWeights
-from tidewolf.projection.active import ExactPoint
+from tidewolf.projection.active import ActiveSet, ExactPoint
 from tidewolf.sets import CappedSimplex, FlowPolytope, Simplex
 
 EPS = float(np.finfo(np.float64).eps)
@@ -620,12 +620,11 @@ def test_a_session_in_memory_has_the_bits_of_one_in_a_file(kind, tmp_path):
 
 
 def test_asking_between_rounds_gives_the_bits_of_re_solving_in_the_kernel(monkeypatch):
-    """So that a run may do either, by what is compiled."""
+    """As it is done if a round in between has other functions."""
     K, options = SETS["flow"], RESOLVING["two that re-solve"]
     played = stream(K, "capacities", 30, seed=1)
     one = recorded(tw.Ensemble(K, **options), played)
-    monkeypatch.setattr(compiled_rounds, "WORTH", 100)
-    monkeypatch.setattr(jit.Kernel, "is_at_hand", False)
+    monkeypatch.setattr(compiled_rounds.Resolving, "of", lambda *given: None)
     other = recorded(tw.Ensemble(K, **options), played)
     for part in ("losses", "violations", "calls", "solves"):
         np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
@@ -686,6 +685,20 @@ def test_short_runs_are_interpreted_and_the_same(name, kind, monkeypatch):
         for part in ("losses", "violations", "calls", "distances", "solves"):
             one, other = np.array(getattr(compiled, part)), np.array(getattr(interpreted, part))
             np.testing.assert_allclose(one, other, atol=1e-9, err_msg=part)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_search_in_python_has_the_bits_of_machine_code(name, monkeypatch):
+    """So that it may begin in Python, and go on in machine code."""
+    ends = []
+    for enough in (-1, 10**9):
+        monkeypatch.setattr(jit, "ENOUGH", enough)
+        rng, active = np.random.default_rng(2), ActiveSet.start(SETS[name])
+        for _ in range(30):
+            y = active.x + SETS[name].radius * rng.normal(size=len(active.x))
+            active = active.nearest(SETS[name], y, 1e-6, 5).active
+        ends += [active.x.tobytes() + active.weights.tobytes()]
+    assert ends[0] == ends[1]
 
 
 def test_an_ensemble_counts_in_units_that_grow():

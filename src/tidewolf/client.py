@@ -23,8 +23,6 @@ Every request may be sent twice: a service answers the second of two alike as it
 Numbers travel as JSON writes them, with the digits that make the same double again.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re
@@ -41,7 +39,7 @@ import numpy as np
 from tidewolf.core import arrays, errors, frames, round_info, sparse
 from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError, require
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
@@ -92,12 +90,12 @@ def _checked_url(url: object) -> str:
     raise InvalidInput(f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}.")
 
 
-def _retry_after(answer: httpx.Response) -> float:
+def _retry_after(answer: "httpx.Response") -> float:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isdigit() else 0.0
 
 
-def _read(answer: httpx.Response, url: str) -> dict[str, Any]:
+def _read(answer: "httpx.Response", url: str) -> dict[str, Any]:
     body = None
     with suppress(ValueError):
         body = json.loads(answer.content or b"{}")
@@ -254,8 +252,11 @@ class Client(AbstractContextManager["Client"]):
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        if forecast is not None:
-            raise NotSupported("A service takes no forecast: leave it out, or play in process.")
+        require(
+            forecast is None,
+            NotSupported,
+            "A service takes no forecast: leave it out, or play in process.",
+        )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
@@ -459,7 +460,7 @@ class Client(AbstractContextManager["Client"]):
         raise errors.NoAnswer(words) from failed
 
     @cached_property
-    def _client(self) -> httpx.Client:
+    def _client(self) -> "httpx.Client":
         is_local = urlsplit(self.url).hostname in ("localhost", "127.0.0.1", "::1")
         found: httpx.Client = _httpx().Client(
             base_url=self.url, headers=self._headers, timeout=self._timeout, trust_env=not is_local
@@ -486,9 +487,9 @@ class Client(AbstractContextManager["Client"]):
 
     def _point(self, decision: Mapping[str, float]) -> Floats:
         """Numbers by name as a point; another client may have migrated the session meanwhile."""
-        names, shape = self._entries
-        if set(names) != decision.keys():
-            names, shape = self._keep_entries(self._ask("GET", ""))
+        known = self._entries
+        fits = set(known[0]) == decision.keys()
+        names, shape = known if fits else self._keep_entries(self._ask("GET", ""))
         return arrays.frozen(
             np.array([decision[name] for name in names], dtype=np.float64).reshape(shape)
         )

@@ -67,8 +67,10 @@ class Absent(NamedTuple):
 
     def in_words(self, who: str) -> str:
         late, failed = (f"{n:,} round{'s' * (n > 1)}" for n in (self.late, self.failed))
-        did = [f"missed the deadline of {late}"] if self.late else []
-        did += [f"failed in {failed} ({self.error})"] if self.failed else []
+        did = (
+            *([f"missed the deadline of {late}"] if self.late else []),
+            *([f"failed in {failed} ({self.error})"] if self.failed else []),
+        )
         return f"{who} {' and '.join(did)}, and slept there; last in round {self.last}."
 
 

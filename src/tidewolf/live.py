@@ -44,8 +44,6 @@ refused by name and line. A table that cannot be read, or is shorter, is read ag
 first, because it may be in the middle of a write.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -104,7 +102,7 @@ class Time(NamedTuple):
     stamp: int | float
     given: str | int | float
 
-    def plus(self, seconds: float) -> Time:
+    def plus(self, seconds: float) -> "Time":
         """A later time, written in the same style."""
         if not isinstance(self.given, str):
             return time_of(self.stamp + seconds)
@@ -664,9 +662,8 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
             numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
         losses, limits = self.reader.functions(numbers, "The row")
         spend = self.reader.spend(numbers, "The row") or None
-        played = line.played
-        if played is not None:
-            played = self.reader.point(played, "What was played")
+        what = "What was played"
+        played = None if line.played is None else self.reader.point(line.played, what)
         info = self._checked(line.info)
         told = json.dumps(info, sort_keys=True), *sorted((spend or {}).items())
         content = identity((losses, limits, played, *told))
@@ -675,8 +672,11 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
             if found is None or found.content != content:
                 raise InvalidInput(f"Round {number} was observed already, with other values.")
             return self.answer() if number == self.rounds or not found.answer else found.answer
-        if self._by_clock and line.time is None:
-            raise InvalidInput("The row has no time, and the learner needs it: give the time.")
+        require(
+            line.time is not None or not self._by_clock,
+            InvalidInput,
+            "The row has no time, and the learner needs it: give the time.",
+        )
         x = self.session.play() if played is None else played
         times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
         cost, violation = (
@@ -706,7 +706,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _number(self, line: Line, log: RowLog) -> int:
+    def _number(self, line: Line, log: "RowLog") -> int:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
@@ -728,7 +728,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
 
     # --- information about the next round ---------------------------------------------------------
 
-    def _announce(self, line: Line, log: RowLog) -> str:
+    def _announce(self, line: Line, log: "RowLog") -> str:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:

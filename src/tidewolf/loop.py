@@ -207,9 +207,8 @@ def _rounds(
         x = arrays.as_direction(x, shape, f"The point that {type(learner).__name__} plays")
         functions = functions_of(stream, slice(t, t + k), learner)
         with arrays.SILENCE:
-            needs: type[feedback.Feedback] = feedback.FullInformation
-            if told or explores:
-                needs = capabilities.feedback_read(learner, functions.losses)
+            read = capabilities.feedback_read(learner, functions.losses)
+            needs = read if told or explores else feedback.FullInformation
             values, seen = revealed(functions, x, needs, per_constraint)
             with base.few_threads(learner.K):
                 state = learner.update(state, seen) if told else state

@@ -18,8 +18,6 @@ all since the oldest round that is pending. They hold references, no copies.
 `storage.Journal` remembers the same in a file.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -98,7 +96,7 @@ class Step(NamedTuple):
             return seen
         return RoundFeedback(self.number, seen, self.before.x)
 
-    def starts_at(self, other: Step) -> bool:
+    def starts_at(self, other: "Step") -> bool:
         return self.before is other.before and self.info_ids is other.info_ids
 
 
@@ -210,7 +208,7 @@ class Past:
             x = own.feedback.x
         return own, Last(before, before.round, x)
 
-    def back_to(self, number: int, now: Step) -> tuple[Past, Step | None]:
+    def back_to(self, number: int, now: Step) -> "tuple[Past, Step | None]":
         """The past when this round became the next one, and where the session was then, after the
         events given there; None if the steps do not say.
         """
@@ -227,7 +225,7 @@ class Past:
                 return past, then
         return past, None
 
-    def migrated(self, new: base.Learner[Any], now: Step) -> Past:
+    def migrated(self, new: base.Learner[Any], now: Step) -> "Past":
         """The past of a learner that replaces this one: what was played last, by name, and the
         newest feedback if the set is the same.
         """
@@ -299,7 +297,7 @@ class Memory(Generic[S]):
     def take_arrays(self, found: Progressed, step: Step, by_number: bool) -> None:
         self.arrays = found.after
 
-    def copy(self) -> Memory[S]:
+    def copy(self) -> "Memory[S]":
         return Memory(
             self.learner, self.state, self.info_ids, self.contents if self.numbered else None
         )

@@ -22,15 +22,13 @@ that is current then, and none that was acknowledged is lost. States never chang
 and the properties read one whole state without waiting for a lock.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
@@ -58,9 +56,7 @@ from tidewolf.methods.events import (
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.observation import is_vector
-
-if TYPE_CHECKING:
-    from tidewolf.storage import Journal, SessionStore
+from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
 T = TypeVar("T")
@@ -157,7 +153,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         read_only: bool = False,
         expire_after: int | None = None,
         name: str = "session",
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """Open the durable session at `path`, a new one if there is no file. Killed at any
         instruction, it resumes, bit for bit on the same machine and versions.
 
@@ -199,8 +195,6 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         BrokenFile, NewerFormat, OlderFormat
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
         """
-        from tidewolf.storage import Journal, backend
-
         session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
         journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
         session._keeper = session._journal = journal
@@ -407,14 +401,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         ...         [seen.loss_gradient for seen in session.history()]
         [array([1. , 0. , 0.5])]
         """
-        if self._journal is None:
-            raise errors.NotSupported("Only a session of Session.open(...) keeps its history.")
-        return self._journal.history()
+        words = "Only a session of Session.open(...) keeps its history."
+        return errors.require_some(self._journal, errors.NotSupported, words).history()
 
     @classmethod
     def load(
         cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
-    ) -> Session[S]:
+    ) -> "Session[S]":
         """The session saved at `path`, to resume from: bit for bit on the same machine and
         versions.
 
@@ -673,17 +666,14 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
-            known = self._past_of(number), self._place, number, names, skipped
+            past, journal, steps = self._past, self._journal, list[Any]()
+            is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
+            if journal is not None and number > 0 and not is_known:
+                with suppress(errors.TidewolfError):
+                    steps = journal.way()
+                self._past = explanation.rebuilt(self.learner, steps, past.came)
+            known = self._past, self._place, number, names, skipped
             return explanation.explained(self.learner, *known, self._expired_in_words())
-
-    def _past_of(self, number: int) -> Past:
-        past, journal, steps = self._past, self._journal, list[Any]()
-        is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
-        if journal is not None and number > 0 and not is_known:
-            with suppress(errors.TidewolfError):
-                steps = journal.way()
-            self._past = explanation.rebuilt(self.learner, steps, past.came)
-        return self._past
 
     def play(
         self,
@@ -1048,9 +1038,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         reads = self.state if own is not None and learner.needs is Bandit else before
         given = number, seen, x, played, bool(pending), self._asked, last
         arrival = observation.arrival(learner, reads, *given)
-        events: list[Event] = []
-        if own is None and pending:
-            events = deciding(before, number, None, self.expire_after)
+        ahead = own is None and pending
+        events = deciding(before, number, None, self.expire_after) if ahead else []
         if self._progress is not before:
             raise errors.InvalidInput("A function called observe while it was evaluated.")
         is_committed = is_committed or capabilities.is_committed(learner, before)

@@ -4,8 +4,6 @@
 runs, in a folder that survives a kill.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import warnings
@@ -32,8 +30,7 @@ from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
-from tidewolf.experiments.incumbent import read_incumbent
-from tidewolf.experiments.jobs import Job, compiling_beside, engine_for, locked, plan_sweep
+from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
 from tidewolf.report import comparison as comparison_pages
 
 N = TypeVar("N", int, float)
@@ -142,37 +139,39 @@ def run_command(
       tidewolf run routing --json | jq '.runs[].regret'
     """
     cautions = parse_numbers(caution, "--caution", float)
-    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
-    requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
+    requested = _replaced(
+        requested_experiment(experiment, rounds, learner, seed, cautions),
+        decisions=decisions,
+        incumbent=incumbent,
+    )
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
 
 
 def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: Shown) -> None:
-    with compiling_beside(requested):
-        problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
-        requested = requested.taken(problem)
-        resolved = replace(requested.resolved(len(problem)), folder=None)
-        # all are made before the first one runs, so that a wrong setting costs no time
-        for entrant in resolved.entrants():
-            requested.learner(entrant, problem, requested.seeds[0])
-        file = requested.incumbent
-        beside = None if file is None else read_incumbent(file, problem, requested.files)
-        if dry_run:
-            found = preview(requested, resolved, problem, folder, beside)
-            if how[0]:
-                screen.print_json(found)
-            elif not how[1]:
-                screen.show_preview(found)
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder, "run", again=True):
-            created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
-            if unnamed and requested.document is not None:
-                mixed = " and ".join(described.to_toml(requested.learners[0].given).splitlines())
-                notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
-            _play(created, problem, how, notes)
+    problem, unnamed = requested.problem(requested.seeds[0]), requested.has_default_learners
+    requested = requested.taken(problem)
+    resolved = replace(requested.resolved(len(problem)), folder=None)
+    # all are made before the first one runs, so that a wrong setting costs no time
+    for entrant in resolved.entrants():
+        requested.learner(entrant, problem, requested.seeds[0])
+    file = requested.incumbent
+    beside = None if file is None else compare.read_incumbent(file, problem, requested.files)
+    if dry_run:
+        found = preview(requested, resolved, problem, folder, beside)
+        if how[0]:
+            screen.print_json(found)
+        elif not how[1]:
+            screen.show_preview(found)
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder, "run", again=True):
+        created, notes = RunFolder.create(folder, resolved, force=force), list[str]()
+        if unnamed and requested.document is not None:
+            mixed = " and ".join(described.to_toml(requested.learners[0].given).splitlines())
+            notes.append(f"The file names no learners: Ensemble mixes descents with {mixed}.")
+        _play(created, problem, how, notes)
 
 
 def resume(
@@ -313,10 +312,12 @@ def requested_experiment(
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
-    found = load(name) if is_file(name) else Experiment.builtin(name)
-    found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
-    if names:
-        found = found.only(names)
+    found = _replaced(
+        load(name) if is_file(name) else Experiment.builtin(name),
+        rounds=rounds,
+        seeds=None if seed is None else (seed,),
+    )
+    found = found.only(names) if names else found
     if cautions is None:
         return found
     if not any("caution" in described.learner_keys(each.name) for each in found.learners):

@@ -15,8 +15,6 @@ moment: every session in it is as its last acknowledged observation left it. A s
 restored begins a new epoch, so that its clients notice, and resumes from there.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -115,7 +113,7 @@ def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
     return LiveRunner(reader, learner, db, read_only=read_only)
 
 
-def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
+def _answer_lines(runner: LiveRunner, out: "_Screen", stop: Stop) -> None:
     if sys.stdin is None:  # it was closed before the command began
         return
     if sys.stdin.isatty():
@@ -137,7 +135,7 @@ def _answer_lines(runner: LiveRunner, out: _Screen, stop: Stop) -> None:
             out.refusal(str(error), number)
 
 
-def _follow(runner: LiveRunner, out: _Screen, every: float, once: bool, stop: Stop) -> None:
+def _follow(runner: LiveRunner, out: "_Screen", every: float, once: bool, stop: Stop) -> None:
     experiment = runner.reader.experiment
     stream = experiment.stream
     assert isinstance(stream, Tables)

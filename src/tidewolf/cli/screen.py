@@ -4,8 +4,6 @@ run, then tables; and how Ctrl-C stops a command.
 Results go to stdout, progress to stderr.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import threading

@@ -44,6 +44,10 @@
 Each message is a sentence: what was given, what is accepted, what to do.
 """
 
+from typing import TypeVar
+
+T = TypeVar("T")
+
 
 class TidewolfError(Exception):
     """The root of every error tidewolf raises on purpose.
@@ -71,6 +75,13 @@ def require(
     """Refuse what does not hold; for what costs nothing to say."""
     if not holds:
         raise error(words, setting=setting)
+
+
+def require_some(value: T | None, error: type[TidewolfError], words: str) -> T:
+    """The value if there is one; for what costs nothing to say."""
+    if value is None:
+        raise error(words)
+    return value
 
 
 class InvalidInput(TidewolfError, ValueError):

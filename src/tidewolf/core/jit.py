@@ -31,7 +31,7 @@ import numpy as np
 R = TypeVar("R")
 
 # Entries, a microsecond each, that a light kernel interprets before it is compiled.
-ENOUGH = 100_000
+ENOUGH = 250_000
 # What a kernel names that makes arrays.
 _MAKES_ARRAYS = frozenset({"array", "copy", "empty", "full", "ones", "zeros"})
 # Modules whose content their versions tell.
@@ -52,17 +52,20 @@ class Kernel(Generic[R]):
     def __call__(self, *args: Any) -> R:
         if MODE.interprets:
             return self.plain(*args)
-        if self.light and self.interpreted <= ENOUGH:
-            self.interpreted += _entries(args)
-            if self.interpreted <= ENOUGH:
-                return self._interpret(args)
+        if self.light and self.interpreted <= ENOUGH and self.is_interpreted(_entries(args)):
+            return self._interpret(args)
         try:
             return self.compiled(*args)
         except SystemError as error:
             raise _cause(error) from None
 
+    def is_interpreted(self, entries: int) -> bool:
+        """Whether a light kernel is, to which so many entries are given: they are counted."""
+        self.interpreted += entries
+        return self.interpreted <= ENOUGH
+
     def _interpret(self, args: tuple[Any, ...]) -> R:
-        with CLOCK, np.errstate(all="ignore"):
+        with CLOCK, interpreting():
             found: R = _numbers(self.plain(*args))
             return found
 
@@ -144,21 +147,17 @@ class Kernel(Generic[R]):
         # an OrderedDict looks its keys up as it goes, and turns an interrupt into a KeyError
         return next((one.entry_point for one in dict.values(code.overloads)), None)
 
-    @property
-    def is_at_hand(self) -> bool:
-        code: Any = self.ready
-        return code is self.plain or bool(code.signatures) or code._cache.has_entries()
-
 
 class Indirect(Kernel[R]):
     """Kernels of one signature, called by address: `call(address, *args)`. What calls them is
     compiled once for all of them: the kernels of a set are a few lines, those that call them long.
 
-    The signature is that of `examples`, whose values do not matter; `result` is int, float or None.
+    The signature is that of `examples`, whose values do not matter; `result` is bool, int, float or
+    None.
     """
 
     def __init__(self, result: type[R] | None, *examples: Any) -> None:
-        super().__init__(operator.call)  # the reference implementation
+        super().__init__(operator.call, light=True)  # the reference implementation
         self.result, self.examples = result, examples
         self._addresses: dict[Any, int] = {}
 
@@ -274,8 +273,6 @@ class Clock(threading.local):
 
 
 CLOCK = Clock()
-# Called when compiling begins, once in a process.
-ON_COMPILING: list[Callable[[], None]] = []
 LOGGER = logging.getLogger("tidewolf")
 
 
@@ -293,8 +290,6 @@ def announce() -> None:
     if not is_configured and parent_process() is None and sys.stderr and sys.stderr.isatty():
         sys.stderr.write(f"{sentence}\n")
         sys.stderr.flush()
-    for begin in ON_COMPILING:
-        begin()
 
 
 def compiling() -> float:

@@ -35,7 +35,8 @@ import numba
 import numpy as np
 from numba.core import cgutils, config, types
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler, CompileResult
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
@@ -61,8 +62,9 @@ def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool, counted:
     """A numba function that looks on disk before it compiles, and leaves code there; `is_inner`:
     one for other kernels alone, whose code is a part of theirs; `counted`: it counts references.
     """
-    wrappers = {"no_cpython_wrapper": is_inner, "no_cfunc_wrapper": is_inner}
-    made = numba.njit(nogil=True, error_model="numpy", _nrt=counted, **wrappers)(linked)
+    how = {"no_cpython_wrapper": is_inner, "no_cfunc_wrapper": True, "_nrt": counted}
+    by = PartCompiler if is_inner else Compiler
+    made = numba.njit(nogil=True, error_model="numpy", pipeline_class=by, **how)(linked)
     if is_inner:
         return made
     folder = None if key is None else folder_of(linked.__code__.co_filename)
@@ -74,8 +76,35 @@ def dispatcher(linked: Any, key: str | None, name: str, is_inner: bool, counted:
     return made
 
 
+class Part(JITCodeLibrary):  # type: ignore[misc]
+    """Code for other kernels alone: it is optimised as a part of theirs, and never run by itself,
+    which saves a sixth of the time of compiling.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+
+class PartCompiler(Compiler):  # type: ignore[misc]
+    """Compiles such a part."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, args: Any, *more: Any) -> None:
+        super().__init__(typing, target, Part(target.codegen(), "part"), args, *more)
+        self.state.flags.no_compile = True
+
+    def compile_extra(self, plain: Any) -> Any:
+        name = list[int]().append  # callers know it by something that Python could call
+        made = super().compile_extra(plain)._replace(entry_point=name)
+        made.target_context.insert_user_function(name, made.fndesc, [made.library])
+        return made
+
+
 def _signature(result: Any, examples: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-    kinds = {int: types.int64, float: types.float64, None: types.none}
+    kinds = {bool: types.boolean, int: types.int64, float: types.float64, None: types.none}
     return kinds[result], tuple(map(numba.typeof, examples))
 
 
@@ -142,9 +171,6 @@ class KernelCache(NullCache):  # type: ignore[misc]
     def entry(self, sig: Any) -> Path | None:
         place = _digest(sig, self._context.codegen().magic_tuple())
         return self.folder and self.folder / f"{self.prefix}{place}{SUFFIX}"
-
-    def has_entries(self) -> bool:
-        return self.folder is not None and any(self.folder.glob(f"{self.prefix}*{SUFFIX}"))
 
     def compile(self, sig: Any) -> Any:
         with global_compiler_lock, CLOCK, _locked(self.entry(sig)):

@@ -27,14 +27,14 @@ import re
 import sys
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, wraps
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from tidewolf.core import arrays
-from tidewolf.core.arguments import as_flag, as_items, as_text, shown
+from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
@@ -225,6 +225,53 @@ class PointNumbers(Numbers):
         array = super().__call__(value, what)
         require_entries(tuple(array.shape), what)
         return array
+
+
+@dataclass(frozen=True)
+class Is(Check):
+    check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
+
+    words = "what only Python code gives"
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return self.check(value, what)
+
+    def read(self, value: Any) -> None:
+        return None
+
+
+def many(check: Callable[[Any, str], Any], such: str) -> Is:
+    def items(value: Any, what: str) -> tuple[Any, ...]:
+        given = value.items() if isinstance(value, Mapping) else value
+        return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
+
+    return Is(check=items)
+
+
+def pair_of(
+    second: Callable[[Any, str], Any],
+    first: Callable[[Any, str], Any] = as_text,
+    such: str = "a name and a value",
+) -> Callable[[Any, str], Any]:
+    def pair(value: Any, what: str) -> tuple[Any, Any]:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
+        return first(value[0], f"The first of {what}"), second(value[1], what)
+
+    return pair
+
+
+def freeze(value: Any) -> Any:
+    """Lists as tuples and mappings as pairs, all the way down."""
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
+
+
+def given_fields(part: Any) -> dict[str, Any]:
+    return {
+        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
+    }
 
 
 class Setting(NamedTuple):

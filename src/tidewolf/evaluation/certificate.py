@@ -36,7 +36,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
@@ -51,6 +52,7 @@ from tidewolf.methods.steps.saddle import HOPELESS
 from tidewolf.sets.base import membership_tolerance
 
 if TYPE_CHECKING:
+    from tidewolf.evaluation.intervals import Intervals
     from tidewolf.evaluation.run import Run
 
 # How many updates at most are checked against the oracle.
@@ -151,10 +153,6 @@ class Total(NamedTuple):
         """What was measured at most."""
         return self.measured and self.measured[1]
 
-    @property
-    def ratio(self) -> float | None:
-        return None if self.bound is None or not self.trivial else self.bound / self.trivial
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -192,6 +190,16 @@ class Certificate(values.Value):
     violation: Total
     reasons: tuple[str, ...]
     guards: tuple[capabilities.Guard, ...] = ()
+    run: Run = field(init=False)
+
+    @cached_property
+    def intervals(self) -> Intervals:
+        """What `tw.intervals` finds of the run: for every interval regret, violation, and the
+        measured bounds of both. Computed on first use, with a best fixed decision for each.
+        """
+        from tidewolf.evaluation.intervals import intervals
+
+        return intervals(self.run)
 
     @property
     def holds(self) -> bool | None:
@@ -232,7 +240,10 @@ class Certificate(values.Value):
             measured = "none" if total.measured is None else precise_interval(*total.measured)
             bounds = (bound_text(total.size, x) for x in (total.bound, total.guarantee))
             rows.append([name, measured, *bounds])
-        return "\n".join(f"  {line}" for line in (*aligned(rows), *self.reasons, self.verdict))
+        kept = self.run.decisions is not None and len(self.run.decisions) == self.run.rounds
+        more = ("Bounds of every interval: certificate.intervals.",) * kept
+        lines = (*aligned(rows), *self.reasons, *more, self.verdict)
+        return "\n".join(f"  {line}" for line in lines)
 
 
 # Between what max_{z in K} |y - z|^2 - |aimed - z|^2 lies for one update, over the radius.
@@ -360,7 +371,10 @@ def certify(run: Run) -> Certificate:
     if not isinstance(learner, capabilities.Explores):
         checks += _totals(run, regrets, violations)
     reasons = filter(None, (bound.reason, untold_in_words(run), guarantee.reason))
-    return Certificate(tuple(checks), regrets, violations, tuple(dict.fromkeys(reasons)), guards)
+    unique = tuple(dict.fromkeys(reasons))
+    certificate = Certificate(tuple(checks), regrets, violations, unique, guards)
+    object.__setattr__(certificate, "run", run)
+    return certificate
 
 
 def _own_checks(run: Run, guards: Sequence[capabilities.Guard]) -> Iterator[CertificateCheck]:

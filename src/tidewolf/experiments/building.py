@@ -386,11 +386,12 @@ class TableProblem:
             **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
             **{f"{_ADVICE}{name}": path for name, path in tables.advice},
         }
-        if tables.losses is None and not paths.keys() & set(TABLES):
-            raise InvalidInput(
-                f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
-                "demands under [stream]."
-            )
+        require(
+            tables.losses or paths.keys() & set(TABLES),
+            InvalidInput,
+            f"{self.place.words()}an experiment needs rounds: give costs, capacities or demands "
+            "under [stream].",
+        )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):
@@ -418,9 +419,8 @@ class TableProblem:
             info = self._info(times, len(losses), rounds)
             if aligned.seen is not None:
                 info["seen"] = aligned.seen[:rounds]
-            demands = None
-            if at.network is not None and "demands" in self.read:
-                demands = self._in_order("demands")[:rounds]
+            moves = at.network is not None and "demands" in self.read
+            demands = self._in_order("demands")[:rounds] if moves else None
             stream, above = Stream(losses[:rounds], limits[:rounds], **info), dict[str, Batch]()
             for i, (budget, _) in enumerate(experiment.budgets):
                 with located(experiment.place("budgets", i)):
@@ -643,9 +643,8 @@ class RoundReader:
         such = '{"usd": [1.0, 2.0]}'
         given = row.get("spend") or {}
         given = as_kind(given, Mapping, f"{source}: expected spend such as {such}", InvalidInput)
-        demands = None
-        if given and "demands" in row:
-            demands = self._numbers("demands", row["demands"], f"{source}, demands")
+        moves, what = bool(given) and "demands" in row, f"{source}, demands"
+        demands = self._numbers("demands", row["demands"], what) if moves else None
         rows = {
             name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
             for name, one in given.items()

@@ -23,8 +23,6 @@ TOML by then, notes where every table and every key at the start of a line stand
 ("learners", 0, "caution"). An error within the value of a key has the place of that key.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import math
@@ -34,7 +32,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final, get_args, get_origin
@@ -56,7 +54,15 @@ from tidewolf.core.arguments import (
     import_extra,
     shown,
 )
-from tidewolf.core.errors import InvalidInput, NewerFormat, NotSupported, TidewolfError, WrongType
+from tidewolf.core.errors import (
+    InvalidInput,
+    NewerFormat,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    require,
+)
+from tidewolf.core.settings import Is, freeze, given_fields, many, pair_of
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
@@ -113,7 +119,7 @@ class Choice:
         object.__setattr__(self, "settings", tuple(as_pair(self.name, pair) for pair in pairs))
 
     @classmethod
-    def of(cls, name: str, given: Mapping[str, Any]) -> Choice:
+    def of(cls, name: str, given: Mapping[str, Any]) -> "Choice":
         """The choice with settings from a mapping.
 
         Parameters
@@ -140,7 +146,7 @@ class Choice:
         """What a file says of it: its name under `key`, then its settings."""
         return {key: self.name, **{name: _table_of(value) for name, value in self.settings}}
 
-    def with_files(self, move: Callable[[str], str]) -> Choice:
+    def with_files(self, move: Callable[[str], str]) -> "Choice":
         """The set or the functions with every name of a file replaced by another path."""
         known = kind_keys(kind_named(self.name))
 
@@ -162,13 +168,6 @@ def as_pair(owner: str, pair: Any) -> tuple[str, Any]:
     if not sayable(value):
         raise WrongType(f"{pair[0]} of {owner} is no number, flag, text or list: {shown(pair[1])}.")
     return as_text(pair[0], f"The name of a setting of {owner}"), value
-
-
-def freeze(value: Any) -> Any:
-    """Lists as tuples and mappings as pairs, all the way down."""
-    if isinstance(value, Mapping):
-        value = list(value.items())
-    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
 
 
 def sayable(value: Any) -> bool:
@@ -405,7 +404,7 @@ class Place(NamedTuple):
     # how text is written in the files that it names
     format: FileFormat = PLAIN
 
-    def within(self, *path: str | int) -> Place:
+    def within(self, *path: str | int) -> "Place":
         return self._replace(path=(*self.path, *path))
 
     def words(self) -> str:
@@ -426,7 +425,7 @@ def located(place: Place, known: Mapping[str, settings.Setting] | None = None) -
         raise
 
 
-def load(path: str | os.PathLike[str]) -> Experiment:
+def load(path: str | os.PathLike[str]) -> "Experiment":
     """Read an experiment from a TOML file.
 
     Parameters
@@ -466,7 +465,7 @@ def load(path: str | os.PathLike[str]) -> Experiment:
     return read(text, path)
 
 
-def read(text: str, path: Path) -> Experiment:
+def read(text: str, path: Path) -> "Experiment":
     import_extra("pydantic", "Reading experiment files", "app")
     from tidewolf.experiments.models import read_file
 
@@ -585,40 +584,6 @@ _TIMES = "the time of rounds: give a number of rounds, or tables with a column c
 _DAYS, _PER_DAY, _FITTED = 3, 4, 192
 
 
-@dataclass(frozen=True)
-class _Is(settings.Check):
-    check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
-
-    words = "what only Python code gives"
-
-    def __call__(self, value: Any, what: str) -> Any:
-        return self.check(value, what)
-
-    def read(self, value: Any) -> None:
-        return None
-
-
-def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
-    def items(value: Any, what: str) -> tuple[Any, ...]:
-        given = value.items() if isinstance(value, Mapping) else value
-        return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
-
-    return _Is(check=items)
-
-
-def _pair(
-    second: Callable[[Any, str], Any],
-    first: Callable[[Any, str], Any] = as_text,
-    such: str = "a name and a value",
-) -> Callable[[Any, str], Any]:
-    def pair(value: Any, what: str) -> tuple[Any, Any]:
-        if not isinstance(value, tuple | list) or len(value) != 2:
-            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
-        return first(value[0], f"The first of {what}"), second(value[1], what)
-
-    return pair
-
-
 def _choice(value: Any, what: str, *others: type) -> Any:
     such = "Choice.of('Simplex', {'n': 3})"
     kinds: Any = (Choice, *others)
@@ -682,15 +647,15 @@ class Tables:
     'costs.csv'
     """
 
-    costs: Annotated[Path | None, _Is()] = None
-    capacities: Annotated[Path | None, _Is()] = None
-    weights: Annotated[Path | None, _Is()] = None
-    budgets: Annotated[Path | None, _Is()] = None
-    demands: Annotated[Path | None, _Is()] = None
-    losses: Annotated[Choice | None, _Is(check=_choice)] = None
-    constraints: Annotated[Choice | None, _Is(check=_choice)] = None
-    context: Annotated[Path | None, _Is()] = None
-    advice: Annotated[tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"me": "me.csv"}')] = ()
+    costs: Annotated[Path | None, Is()] = None
+    capacities: Annotated[Path | None, Is()] = None
+    weights: Annotated[Path | None, Is()] = None
+    budgets: Annotated[Path | None, Is()] = None
+    demands: Annotated[Path | None, Is()] = None
+    losses: Annotated[Choice | None, Is(check=_choice)] = None
+    constraints: Annotated[Choice | None, Is(check=_choice)] = None
+    context: Annotated[Path | None, Is()] = None
+    advice: Annotated[tuple[tuple[str, Path], ...], many(pair_of(as_path), '{"me": "me.csv"}')] = ()
     objective: Annotated[str, settings.Text(choices=OBJECTIVES)] = COST
     gaps: Annotated[str, settings.Text(choices=GAPS)] = "refuse"
 
@@ -771,29 +736,27 @@ class Experiment:
     """
 
     name: Annotated[str, settings.Text()]
-    stream: Annotated[Choice | Tables, _Is(check=lambda value, what: _choice(value, what, Tables))]
-    hard_set: Annotated[Choice | None, _Is(check=_choice)] = None
-    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
+    stream: Annotated[Choice | Tables, Is(check=lambda value, what: _choice(value, what, Tables))]
+    hard_set: Annotated[Choice | None, Is(check=_choice)] = None
+    learners: Annotated[tuple[Choice, ...], many(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
     rounds: Annotated[int | None, settings.Count()] = None
-    seeds: Annotated[tuple[int, ...], _each(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
-    cautions: Annotated[tuple[float, ...], _each(partial(arrays.as_number, above=0.0), "[10]")] = ()
-    swept: Annotated[Swept, _each(_pair(_values), '[("horizons", [100, 200])]')] = ()
+    seeds: Annotated[tuple[int, ...], many(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
+    cautions: Annotated[tuple[float, ...], many(partial(arrays.as_number, above=0.0), "[10]")] = ()
+    swept: Annotated[Swept, many(pair_of(_values), '[("horizons", [100, 200])]')] = ()
     title: Annotated[str, settings.Text()] = ""
-    folder: Annotated[Path | None, _Is()] = None
+    folder: Annotated[Path | None, Is()] = None
     checkpoint_seconds: Annotated[float, settings.Number(above=0.0)] = 10.0
-    files: Annotated[FileFormat, _Is(check=as_format)] = PLAIN
+    files: Annotated[FileFormat, Is(check=as_format)] = PLAIN
     decisions: Annotated[str | None, settings.Text(choices=FORMS)] = None
     smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
     budgets: Annotated[
         tuple[tuple[Budget, Path], ...],
-        _each(
-            _pair(
-                as_path, lambda value, what: as_kind(value, Budget, what), "a Budget and its table"
-            ),
+        many(
+            pair_of(as_path, _budget, "a Budget and its table"),
             '[(tw.Budget("usd", total=90), "usd.csv")]',
         ),
     ] = ()
-    incumbent: Annotated[Path | None, _Is()] = None
+    incumbent: Annotated[Path | None, Is()] = None
     as_run: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
@@ -804,28 +767,31 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                words = f"{stream.name} has budgets of its own, or none: drop [[budgets]]."
-                raise InvalidInput(words, setting="budgets")
+            require(
+                not self.budgets,
+                InvalidInput,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
                 and "K" not in inspect.signature(_problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if stream.costs is None and stream.losses is None:
-                raise InvalidInput(
-                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
-                    "with a [set].",
-                    setting="stream",
-                )
-            if K is None:
-                raise InvalidInput("tables need a [set]: a kind, or a graph.", setting="set")
+            require(
+                stream.costs or stream.losses,
+                InvalidInput,
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" with '
+                "a [set].",
+                setting="stream",
+            )
+            require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
                 raise InvalidInput("demands need a network in [set].", setting="demands")
 
     @classmethod
-    def builtin(cls, name: str, **given: Any) -> Experiment:
+    def builtin(cls, name: str, **given: Any) -> "Experiment":
         """A built-in problem under its own name.
 
         Parameters
@@ -914,7 +880,7 @@ class Experiment:
         """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
-    def taken(self, problem: Problem, *, all_play: bool = False) -> Experiment:
+    def taken(self, problem: Problem, *, all_play: bool = False) -> "Experiment":
         """A copy with the learners that play this problem. If no learners were named, default
         learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
         gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
@@ -941,7 +907,7 @@ class Experiment:
         names = tuple(choice.name for choice in self.learners if not choice.settings)
         return len(names) == len(self.learners) and names in (BUILTIN_LEARNERS, DEFAULT_LEARNERS)
 
-    def only(self, names: Iterable[str]) -> Experiment:
+    def only(self, names: Iterable[str]) -> "Experiment":
         """A copy with the learners of these names alone: with their settings here, else with
         those that they have by default.
         """
@@ -963,7 +929,7 @@ class Experiment:
                 return self.place("learners", i)
         return self.place()
 
-    def resolved(self, rounds: int | None = None) -> Experiment:
+    def resolved(self, rounds: int | None = None) -> "Experiment":
         """The same with every default filled in.
 
         Parameters
@@ -1084,12 +1050,6 @@ def _refusal(name: str, problem: Problem) -> str | None:
     except TidewolfError as error:  # another one is a mistake in the input: the run reports it
         return str(error) if isinstance(error, NotSupported) else None
     return None
-
-
-def given_fields(part: Any) -> dict[str, Any]:
-    return {
-        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
-    }
 
 
 def _part_of(part: Any) -> Any:

@@ -76,8 +76,8 @@ from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
 from tidewolf.experiments import jobs
+from tidewolf.experiments.compare import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.experiment import Choice, Experiment, read
-from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks.network import PathShare, routes_of

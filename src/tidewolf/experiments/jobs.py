@@ -48,10 +48,7 @@ import hashlib
 import json
 import math
 import os
-import pickle
 import signal
-import subprocess
-import sys
 import threading
 import time
 import warnings
@@ -66,7 +63,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, jit, sparse
+from tidewolf.core import checkpoint, errors, feedback, settings, sparse
 from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
@@ -78,7 +75,7 @@ from tidewolf.experiments import experiment as described
 from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_keys
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
-from tidewolf.methods import base, compiled_rounds
+from tidewolf.methods import base
 from tidewolf.problems import Problem
 from tidewolf.problems.base import origin
 
@@ -104,7 +101,7 @@ def identity_of(experiment: Experiment) -> str:
     """
     stream, K = experiment.stream, experiment.hard_set
     made = None if isinstance(stream, Tables) else origin(stream.name)
-    given = [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
+    given = [made, _contents(stream), _contents(K), settings.given_fields(experiment.files)]
     return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
 
@@ -712,53 +709,3 @@ def _on_worker(job: Job, expected: Mapping[str, str]) -> Row:
         return failed(job, f"The worker has {', '.join(other)}, so its numbers would not compare.")
     sparse.one_thread()
     return _player().row(job)
-
-
-# --- compiling on a second processor --------------------------------------------------------------
-#
-# A process compiles on one processor. So when a run begins to compile, a second process plays the
-# first rounds of the same learners, the last learner first. Machine code is kept on disk, and each
-# process waits for what the other one is compiling: each compiles about half.
-
-CHILD = f"from {__name__} import play_first; play_first()"
-
-
-@contextmanager
-def compiling_beside(experiment: Experiment) -> Iterator[None]:
-    """While the context lasts, a second process compiles too, if this one has to."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> None:
-        words, nothing = [sys.executable, "-c", CHILD], subprocess.DEVNULL
-        with suppress(OSError):  # then one process compiles it all
-            child = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing)
-            started.append(child)
-            assert child.stdin is not None
-            with child.stdin as end:
-                end.write(pickle.dumps(experiment))
-
-    if processors() > 1:
-        jit.ON_COMPILING.append(start)
-    try:
-        yield
-    finally:
-        jit.ON_COMPILING.clear()
-        for child in started:
-            child.kill()
-            child.wait()
-
-
-def play_first() -> None:
-    """Play the first rounds of every learner of the experiment on stdin, and throw them away."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the run ends this process
-    compiled_rounds.WORTH = 0  # there is time to compile what only longer runs would
-    experiment: Experiment = pickle.load(sys.stdin.buffer)
-    seed = experiment.seeds[0]
-    problem = experiment.problem(seed)
-    experiment = experiment.taken(problem, all_play=True)
-    for entrant in reversed(experiment.entrants()):
-        with suppress(TidewolfError):
-            next(
-                Recording(experiment.learner(entrant, problem, seed), problem.stream).advance(),
-                None,
-            )

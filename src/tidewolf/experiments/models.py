@@ -17,8 +17,6 @@ the name of a key of the links there. A few bytes may describe more than fits in
 building anything, and what is beyond the limits here is refused.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -151,7 +149,7 @@ class Source(NamedTuple):
     # the keys that lead from the field of the model to the table
     path: tuple[str | int, ...] = ()
 
-    def within(self, *keys: str | int) -> Source:
+    def within(self, *keys: str | int) -> "Source":
         return self._replace(path=(*self.path, *keys))
 
     def refused(self, sentence: str, *keys: str | int) -> ValidationError:

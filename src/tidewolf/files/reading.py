@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, require
+from tidewolf.core.errors import InvalidInput, TidewolfError, require, require_some
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -213,8 +213,7 @@ def read_dates(
                 continue
         form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
         likely = likely_formats(cells) if text and moment is None else []
-        cure = f"; {say(date_format=likely[0])}" if likely else ""
-        cure += "".join(f', or "{each}"' for each in likely[1:])
+        cure = "; " + say(date_format='", or "'.join(likely)) if likely else ""
         raise InvalidInput(
             f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
             f"offset from UTC in every cell or in none; received "
@@ -467,9 +466,11 @@ def file_of(path: Path) -> Path:
 def read_cells(path: Path, format: FileFormat) -> Cells:
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
-    read = next((read for endings, read in readers.items() if name.endswith(endings)), None)
-    if read is None:
-        raise InvalidInput(f"{path}: expected a file that ends in {', '.join(ENDINGS)}.")
+    read = require_some(
+        next((read for endings, read in readers.items() if name.endswith(endings)), None),
+        InvalidInput,
+        f"{path}: expected a file that ends in {', '.join(ENDINGS)}.",
+    )
     require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
         cells = read(path, format)
@@ -599,9 +600,11 @@ def _sheet_rows(openpyxl: Any, path: Path, values: bool) -> Iterator[tuple[int, 
     with open(file, "rb") as source:  # a broken book would be left open otherwise
         book = openpyxl.load_workbook(source, read_only=True, data_only=values, keep_links=False)
         sheets = {sheet.title: sheet for sheet in book.worksheets}
-        sheet = sheets.get(named[2]) if named else next(iter(sheets.values()), None)
-        if sheet is None:
-            raise InvalidInput(f"{path}: expected one of the sheets {', '.join(sheets)}.")
+        sheet = require_some(
+            sheets.get(named[2]) if named else next(iter(sheets.values()), None),
+            InvalidInput,
+            f"{path}: expected one of the sheets {', '.join(sheets)}.",
+        )
         sheet.reset_dimensions()  # a sheet may claim more than it has
         for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
             room -= len(row)

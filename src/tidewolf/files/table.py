@@ -25,7 +25,7 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, require
+from tidewolf.core.errors import EmptyGraph, InvalidInput, require, require_some
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
@@ -545,9 +545,8 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
-    if missing is None:
-        raise InvalidInput(f"{edge.place} has no {name}; give `missing=` a number, or fill it in.")
-    return missing
+    words = f"{edge.place} has no {name}; give `missing=` a number, or fill it in."
+    return require_some(missing, InvalidInput, words)
 
 
 def read_edges(path: Path, format: FileFormat) -> Edges:

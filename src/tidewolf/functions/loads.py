@@ -21,7 +21,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 import numpy as np
 
 from tidewolf.core import batch, settings
-from tidewolf.core.arrays import as_array, as_number, like, to_numpy
+from tidewolf.core.arrays import as_array, as_number, frozen, like, to_numpy
 from tidewolf.core.errors import WrongShape
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
@@ -311,6 +311,13 @@ class LoadCost(OverPaths, linear.AffineRows):
 
     def _coefficients(self, rounds: slice) -> Floats:
         """Those of some rounds, (rounds, paths)."""
+        return self._alone if len(self) == 1 else self._made(rounds)
+
+    @cached_property
+    def _alone(self) -> Floats:
+        return frozen(self._made(slice(None)))
+
+    def _made(self, rounds: slice) -> Floats:
         demands, costs = self._host("demands")[rounds], self._host("costs")[rounds]
         per_path = (self._per_path @ costs.T.astype(np.float64, copy=False)).T
         return np.asarray(demands[:, self.pairs] * per_path)

@@ -255,7 +255,8 @@ class _Rows:
         basis = whole.basis.copy()
         basis[alone] = columns
         rows, places, values = map(np.concatenate, zip(*whole.entries, strict=True))
-        order = np.argsort(places, kind="stable")
+        # whole numbers of 16 bits are sorted by their digits
+        order = np.argsort(places.astype(np.min_scalar_type(len(whole.top))), kind="stable")
         starts = np.zeros(len(whole.top) + 1, dtype=np.int64)
         np.cumsum(np.bincount(places, minlength=len(whole.top)), out=starts[1:])
         return (starts, rows[order], values[order]), whole.top.copy(), basis

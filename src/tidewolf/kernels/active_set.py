@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from tidewolf.core.arrays import frozen
-from tidewolf.core.jit import Indirect, kernel
+from tidewolf.core.jit import Indirect, kernel, light_kernel
 from tidewolf.core.vertices import sparse_combine, sparse_inner, sparse_store
 
 # Weights up to this become 0.
@@ -37,7 +37,7 @@ COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, PLACES = range(9)
 BLOCK = 1024
 
 
-@kernel
+@light_kernel
 def dot(a, b):  # type: ignore[no-untyped-def]
     """<a, b> in eight sums, whatever the machine does with them: the same bits everywhere.
 
@@ -58,14 +58,14 @@ def dot(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@light_kernel
 def copy_to(a, out):  # type: ignore[no-untyped-def]
     """`out[:] = a`, its reference, which numba takes ten times as long to compile."""
     for i in range(len(a)):
         out[i] = a[i]
 
 
-@kernel
+@light_kernel
 def fill(out, number):  # type: ignore[no-untyped-def]
     """`out[:] = number`, its reference, for the same reason."""
     for i in range(len(out)):
@@ -110,7 +110,7 @@ def distance2(a, b):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@light_kernel
 def subtract(a, b, out):  # type: ignore[no-untyped-def]
     """`out` becomes a - b, returns |a - b|^2; the reference is that of `dot`, block by block."""
     total = 0.0
@@ -123,7 +123,7 @@ def subtract(a, b, out):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@light_kernel
 def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyped-def]
     """Steps from the atom in use with the largest slope to that with the least of all, weights and
     slopes in place; returns how many were taken. Each makes three passes without branches, for
@@ -164,7 +164,7 @@ def pairwise_steps(gram, weights, slopes, steps, stop):  # type: ignore[no-untyp
     return steps
 
 
-@kernel
+@light_kernel
 def rescale(weights):  # type: ignore[no-untyped-def]
     """Tiny weights to 0, the rest to sum 1, in place; returns how many these are.
 
@@ -182,7 +182,7 @@ def rescale(weights):  # type: ignore[no-untyped-def]
     return used
 
 
-@kernel
+@light_kernel
 def correct_from(  # type: ignore[no-untyped-def]
     rows, gram, weights, x, y, r, slopes, steps, stop, exact
 ):
@@ -208,7 +208,7 @@ def correct_from(  # type: ignore[no-untyped-def]
     return subtract(x, y, r), used
 
 
-@kernel
+@light_kernel
 def on_a_grid(r, grain):  # type: ignore[no-untyped-def]
     """r rounded to multiples of a power of 2, at most `grain`, in place: sums of these are exact,
     so vertices that tie do so to the last bit, and the oracle's rule decides, not rounding.
@@ -228,7 +228,7 @@ ROW, DATA = np.zeros(1), frozen(np.zeros(1, np.uint8))
 oracle = Indirect(int, ROW, DATA, np.zeros(1, np.int32), ROW)
 
 
-@kernel
+@light_kernel
 def nearest_member(  # type: ignore[no-untyped-def]
     address, rows, gram, filled, weights, x, y, kernel_data, answer, work, numbers, at
 ):
@@ -316,7 +316,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
             weights[row] += step
 
 
-@kernel
+@light_kernel
 def find_row(rows, count, indices, values):  # type: ignore[no-untyped-def]
     """The first of `count` rows that holds just these entries, or -1.
 
@@ -328,7 +328,7 @@ def find_row(rows, count, indices, values):  # type: ignore[no-untyped-def]
     return -1
 
 
-@kernel
+@light_kernel
 def is_row(rows, row, indices, values):  # type: ignore[no-untyped-def]
     """Whether a row holds just these entries. Reference: that of `find_row`."""
     starts, columns, entries = rows
@@ -341,7 +341,7 @@ def is_row(rows, row, indices, values):  # type: ignore[no-untyped-def]
     return True
 
 
-@kernel
+@light_kernel
 def row_product(rows, row, d):  # type: ignore[no-untyped-def]
     """<a_row, d>. Reference: `naive_projection` in tests/test_factored.py."""
     starts, indices, values = rows

@@ -19,8 +19,8 @@ of c are 0. Reference: SciPy's HiGHS in tests/test_boxed_dual.py.
 
 import numpy as np
 
-from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import copy_to
+from tidewolf.core.jit import Indirect, kernel
+from tidewolf.kernels.active_set import copy_to, fill
 
 # In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy.
 NO_POINT, LIMIT, SINGULAR = -1, -2, -3
@@ -285,6 +285,35 @@ def residual(matrix, b, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
+def comes_first(i, j, rows, c):  # type: ignore[no-untyped-def]
+    """Whether i is before j in the order of `sort_rows`, whose reference it has."""
+    return rows[i] < rows[j] or (rows[i] == rows[j] and c[i] <= c[j])
+
+
+@kernel
+def sort_rows(rows, c, order, spare):  # type: ignore[no-untyped-def]
+    """Sort the indices 0, 1, ... of `order` by row, then by c, in runs that double; equal ones stay
+    in order. Its reference is `numpy.lexsort`; numba takes a second to compile what sorts.
+    """
+    n, width = len(order), 1
+    while width < n:
+        for low in range(0, n - width, 2 * width):
+            middle, high = low + width, min(low + 2 * width, n)
+            if comes_first(order[middle - 1], order[middle], rows, c):
+                continue
+            for k in range(low, middle):
+                spare[k] = order[k]
+            i, j, k = low, middle, low
+            while i < middle:
+                if j == high or comes_first(spare[i], order[j], rows, c):
+                    order[k], i = spare[i], i + 1
+                else:
+                    order[k], j = order[j], j + 1
+                k += 1
+        width *= 2
+
+
+@kernel
 def solve_disjoint(matrix, b, order, bounds, u, x, tol):  # type: ignore[no-untyped-def]
     """The same as `solve_one` of rows that share no variable: each takes the cheapest first, in
     this order. Its reference is the same.
@@ -331,19 +360,24 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     for i in range(m):
         basis[i] = old_basis[i]
         copy_to(old_inverse[i], inverse[i])
-    soft, rates, v, c = np.full(n, np.inf), np.zeros(n), np.empty(n), np.zeros(n)
+    soft, rates, v, c = np.empty(n), np.zeros(n), np.empty(n), np.zeros(n)
     work = (
         np.empty(n, np.int64), np.empty(n, np.bool_), np.empty(n), np.empty(n), np.empty(n),
         np.empty(m), np.empty(m),
     )  # fmt: skip
+    fill(soft, np.inf)
     copy_to(give, rates[first:])
-    size = APART * (np.abs(costs).max() or 1.0)
+    size, disjoint = 0.0, m > 0
     for j in range(len(costs)):
-        c[j] = costs[j] if costs[j] != 0.0 else apart(j, size)
-    disjoint = m > 0 and b.min() >= 0.0
+        size = max(size, APART * abs(costs[j]))
+    for j in range(len(costs)):
+        c[j] = costs[j] if costs[j] != 0.0 else apart(j, size if size > 0.0 else APART)
+    for i in range(m):
+        disjoint = disjoint and b[i] >= 0.0
     for j in range(n):  # every variable is in one row, with factor 1: a product of simplices
         disjoint = disjoint and starts[j + 1] == j + 1 and values[j] == 1.0
-    order = np.argsort(c if disjoint else c[:0], kind="mergesort")
+    order = np.arange(n if disjoint else 0)
+    sort_rows(rows, c, order, work[0])
     for p in range(P):
         for i in range(len(give)):
             kept = headrooms[p] * room[i] if headrooms[p] > 0.0 else 0.0
@@ -371,3 +405,11 @@ def solve_boxed(  # type: ignore[no-untyped-def]
     if disjoint:
         age[0] = old_age
     return solved
+
+
+_INTS, _ROW, _TABLE = np.zeros(1, np.int64), np.zeros(1), np.zeros((1, 1))
+# That, behind its address.
+solve: Indirect[bool] = Indirect(
+    bool, _INTS, _INTS, _ROW, _ROW, _ROW, 1, _ROW, _ROW, _ROW, 1.0, _ROW, _ROW, _ROW, _ROW, _INTS,
+    _TABLE, 1, _INTS, _TABLE, _TABLE, _ROW, _INTS, 1.0,
+)  # fmt: skip

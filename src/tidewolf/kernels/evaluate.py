@@ -62,23 +62,49 @@ def fullest_link(given, b, links, x, pieces, gradient):  # type: ignore[no-untyp
 
 
 @kernel
+def fullest_entry(x, capacities, least, pieces):  # type: ignore[no-untyped-def]
+    """The first entry that is most over its capacity, and by how much: no number where one is
+    strange, or below the least capacity. Reference: that of `evaluate`.
+    """
+    fullest, most, strange = 0, x[0] - capacities[0], 0
+    for low in range(0, len(x), BLOCK):
+        high, above = min(low + BLOCK, len(x)), 0
+        own, room, p = x[low:high], capacities[low:high], pieces[low:high]
+        for i in range(high - low):
+            p[i] = own[i] - room[i]
+            strange += not (abs(p[i]) <= MOST and room[i] >= least)
+            above += p[i] > most
+        for i in range(high - low if above > 0 else 0):
+            if p[i] > most:
+                fullest, most = low + i, p[i]
+    return fullest, most if strange == 0 else np.nan
+
+
+@kernel
 def note_peaks(kind, A, b, t, now, x, pieces, used, when):  # type: ignore[no-untyped-def]
     """The largest load over capacity of each link so far, and its round; `pieces` are those of this
     round. Reference: `Peaks` of evaluation/tracking.py.
     """
     offsets = 0 if kind == CAPACITY else int(b[0])
     first = A.shape[1] - offsets
-    for i in range(len(used)):
-        load, capacity = x[i] if kind == CAPACITY else 0.0, 1.0
+    for low in range(0, len(used), BLOCK):
+        high, more = min(low + BLOCK, len(used)), 0
+        most = used[low:high]
         if kind == CAPACITY:
-            capacity = A[t, i]
-        elif offsets > 1:
-            capacity = A[t, first + i]
-            load = pieces[i] + capacity
-        else:
-            load = pieces[i] + A[t, first]
-        if load > used[i] * capacity and (capacity > 0.0 or load > NO_LOAD):
-            used[i], when[i] = load / capacity if capacity > 0.0 else np.inf, now
+            loads, room = x[low:high], A[t, low:high]
+            for i in range(high - low):
+                more += loads[i] > most[i] * room[i]
+        for i in range(high - low if kind != CAPACITY or more > 0 else 0):
+            load, capacity = x[low + i] if kind == CAPACITY else 0.0, 1.0
+            if kind == CAPACITY:
+                capacity = A[t, low + i]
+            elif offsets > 1:
+                capacity = A[t, first + low + i]
+                load = pieces[low + i] + capacity
+            else:
+                load = pieces[low + i] + A[t, first]
+            if load > most[i] * capacity and (capacity > 0.0 or load > NO_LOAD):
+                most[i], when[low + i] = load / capacity if capacity > 0.0 else np.inf, now
 
 
 @kernel
@@ -87,25 +113,14 @@ def evaluate(kind, A, b, count, t, x, pieces, gradient):  # type: ignore[no-unty
 
     Reference: `values` and `subgradient` of the functions, in tests/test_rounds.py.
     """
-    n = len(x)
     if kind == UNLIMITED:
         fill(gradient, 0.0)
         return -1.0
     if kind == CAPACITY:
-        fullest, most, strange = 0, x[0] - A[t, 0], 0
-        for low in range(0, n, BLOCK):
-            high, above, least = min(low + BLOCK, n), 0, b[0]
-            own, capacities, p = x[low:high], A[t, low:high], pieces[low:high]
-            for i in range(high - low):
-                p[i] = own[i] - capacities[i]
-                strange += not (abs(p[i]) <= MOST and capacities[i] >= least)
-                above += p[i] > most
-            for i in range(high - low if above > 0 else 0):
-                if p[i] > most:
-                    fullest, most = low + i, p[i]
+        fullest, most = fullest_entry(x, A[t], b[0], pieces)
         fill(gradient, 0.0)
         gradient[fullest] = 1.0
-        return most if strange == 0 else np.nan
+        return most
     if kind == LOADS:
         return fullest_link(A[t], b, count, x, pieces, gradient)
     row, value = t, 0.0

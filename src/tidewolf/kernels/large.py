@@ -1,12 +1,12 @@
-"""A round of one descent at a large point, up to its projection, in two passes over the entries.
+"""A round of one descent at a large point, up to its projection, in few passes over the entries.
 
 The gradient of the loss is c, and that of the limits, if they are broken, the unit vector of the
 fullest entry i. Within aff(K) the mean of each is taken away where `even` is 1/n, and nothing where
 it is 0. With d = c less a number near its mean, against cancellation, and m = even sum d,
 
-    first pass      x_i less its capacity;  sums of d, d^2, v, d x, d v, u, u^2, d u
-    second pass     F += d - m,  sum of points += v,
-                    y <- center + share ( u - rate (d - m) - limit_rate (unit_i - even) )
+    first     sums of d, d^2, v, d v, u, u^2, d u
+    then      F += d - m,  sum of points += v,
+              y <- center + share ( u - rate (d - m) - limit_rate (unit_i - even) )
 
 where v = x - center, u = y - center. What is between is a function of these sums: with f = d - m
 and g = unit_i - even
@@ -23,16 +23,22 @@ Reference of all of it: `rounds` of rounds.py on points that are not large, in t
 
 import math
 
-import numpy as np
-
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import added, fill
-from tidewolf.kernels.evaluate import CAPACITY, GIVEN, MOST, slope_of, vanishes
+from tidewolf.kernels.active_set import added, dot, fill
+from tidewolf.kernels.evaluate import (
+    CAPACITY,
+    GIVEN,
+    MOST,
+    fullest_entry,
+    slope_of,
+    vanishes,
+)
 from tidewolf.kernels.rounds import (
     APART_OF,
     EVEN,
     EXPONENT,
     KEEP,
+    LANES,
     LIMIT_AT,
     LIMIT_MOST,
     LIMIT_SLOPE,
@@ -52,58 +58,38 @@ from tidewolf.kernels.rounds import (
     weighed,
 )
 
-# The sums of the first pass, of entries that are a block apart, in arrays of so many.
-OF_D, OF_DD, OF_DX, OF_V, OF_DV, OF_U, OF_UU, OF_DU, SUMMED = range(9)
+# Entries of a sum that are so far apart are added up together.
 BLOCK = 256
 
 
 @kernel
-def survey(  # type: ignore[no-untyped-def]
-    c, capacities, compares, least, x, y, center, shift, over, d, lanes
-):
-    """The first pass: the fullest entry, and by how much it is over its capacity (no number where
-    `evaluate` has none), if that is asked; in `lanes` the sums over entries that are a block apart.
-    """
-    fullest, most, strange = 0, x[0] - capacities[0], 0
+def moments(c, shift, x, center, scratch, lanes):  # type: ignore[no-untyped-def]
+    """The sums of d = c - shift, d^2, v = x - center, v^2 and d v."""
+    D, DD, V, VV, DV = lanes
+    for lane in lanes:
+        fill(lane, 0.0)
     for low in range(0, len(x), BLOCK):
-        high, above = min(low + BLOCK, len(x)), 0
-        size, own, mine, middle = high - low, x[low:high], y[low:high], center[low:high]
-        costs, e = c[low:high], d[: high - low]
-        a, b = lanes[OF_D], lanes[OF_DD]
+        high = min(low + BLOCK, len(x))
+        size, costs, own, middle = high - low, c[low:high], x[low:high], center[low:high]
+        e, a, b = scratch[:size], D[:size], DD[:size]
         for i in range(size):
             e[i] = costs[i] - shift
             a[i] += e[i]
             b[i] += e[i] * e[i]
-        a, b, ab = lanes[OF_V], lanes[OF_DV], lanes[OF_DX]
+        a, b, ab = V[:size], VV[:size], DV[:size]
         for i in range(size):
             v = own[i] - middle[i]
             a[i] += v
-            b[i] += e[i] * v
-            ab[i] += e[i] * own[i]
-        a, b, ab = lanes[OF_U], lanes[OF_UU], lanes[OF_DU]
-        for i in range(size):
-            u = mine[i] - middle[i]
-            a[i] += u
-            b[i] += u * u
-            ab[i] += e[i] * u
-        if not compares:
-            continue
-        room, p = capacities[low:high], over[low:high]
-        for i in range(size):
-            p[i] = own[i] - room[i]
-            strange += not (abs(p[i]) <= MOST and room[i] >= least)
-            above += p[i] > most
-        for i in range(size if above > 0 else 0):
-            if p[i] > most:
-                fullest, most = low + i, p[i]
-    return fullest, most if strange == 0 else np.nan
+            b[i] += v * v
+            ab[i] += e[i] * v
+    return added(D), added(DD), added(V), added(VV), added(DV)
 
 
 @kernel
 def move(  # type: ignore[no-untyped-def]
     c, mean, x, center, rate, lift, share, F, points, y, before
 ):
-    """The second pass, but for the fullest entry."""
+    """What comes after the sums, but for the fullest entry."""
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
         own, mine, middle, costs = x[low:high], y[low:high], center[low:high], c[low:high]
@@ -157,35 +143,27 @@ def large_round(  # type: ignore[no-untyped-def]
     """
     own = held(given)
     settings, scale, center, radii, diameters = own[1], own[2][0], own[4], own[6], own[7]
-    buffers, pieces, slopes, lanes = own[15], own[16], own[18], own[23]
+    buffers, pieces, slopes, lanes = own[15], own[16], own[18], own[LANES:]
     s, _, X, Y, before, steps, sums, gradients, sharp, _, _, p, totals, accounts = parts(
         state, len(center), len(radii), 1, 0, 0
     )
     n, even, x, y, c, F = len(center), settings[EVEN], X[0], Y[0], loss_A[t], gradients[0, 0]
-    shift, R = added(c[:BLOCK]) / min(n, BLOCK) if even > 0.0 else 0.0, settings[RADIUS]
-    for j in range(SUMMED):
-        fill(lanes[j], 0.0)
-    compares, i, value = limit_kind == CAPACITY, 0, -1.0
-    if limit_kind == GIVEN and limit_b[t] > 0.0:
+    R, i, value = settings[RADIUS], 0, -1.0
+    if limit_kind == CAPACITY:
+        i, value = fullest_entry(x, limit_A[t], limit_b[0], pieces)
+    elif limit_kind == GIVEN and limit_b[t] > 0.0:
         i, value = unit_entry(limit_A[t]), limit_b[t]
     if i < 0:
         return OTHER
-    fullest, most = survey(
-        c, limit_A[t if compares else 0], compares, limit_b[0], x, y, center, shift, pieces,
-        buffers[0], lanes,
-    )  # fmt: skip
-    i, value = (fullest, most) if compares else (i, value)
-    d, dd, dx, v = added(lanes[OF_D]), added(lanes[OF_DD]), added(lanes[OF_DX]), added(lanes[OF_V])
-    dv, u, uu, du = (
-        added(lanes[OF_DV]),
-        added(lanes[OF_U]),
-        added(lanes[OF_UU]),
-        added(lanes[OF_DU]),
-    )
-    mean, loss = even * d, dx + shift * (v + n * center[0])
-    norm2, f2 = dd + shift * (2.0 * d + n * shift), max(0.0, dd - mean * d)
-    fv, fu, fg, g2 = dv - mean * v, du - mean * u, c[i] - shift - mean, 1.0 - even
-    gv, gu = x[i] - center[i] - even * v, y[i] - center[i] - even * u
+    shift, u, uu, du = 0.0, 0.0, 0.0, 0.0
+    if len(radii) == 1:
+        shift = added(c[:BLOCK]) / min(n, BLOCK) if even > 0.0 else 0.0
+        _, _, u, uu, du = moments(c, shift, y, center, buffers[0], lanes)
+    d, dd, v, _, dv = moments(c, shift, x, center, buffers[0], lanes)
+    loss = dv + (center[0] * d if even > 0.0 else dot(c, center)) + shift * (v + n * center[0])
+    mean, norm2 = even * d, dd + shift * (2.0 * d + n * shift)
+    f2, fv, fu, fg = max(0.0, dd - mean * d), dv - mean * v, du - mean * u, c[i] - shift - mean
+    g2, gv, gu = 1.0 - even, x[i] - center[i] - even * v, y[i] - center[i] - even * u
     if not (abs(loss) <= MOST and abs(value) <= MOST):
         return UNUSUAL
     slopes[0] = slope_of(norm2, f2, settings[LOSS_MOST], R)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tidewolf.core.jit import kernel
 from tidewolf.kernels.active_set import copy_to
-from tidewolf.kernels.boxed_dual import solve_boxed
+from tidewolf.kernels.boxed_dual import solve
 
 # How many there are of each, at the start of the whole numbers, and the first round that is given.
 ADVISERS, ENTRIES, PROGRAMS, ROWS, COLUMNS, NONZEROS, BEGIN, SIZES = range(8)
@@ -60,10 +60,11 @@ def row_of_round(r, rows, past, begin, out):  # type: ignore[no-untyped-def]
 
 @kernel
 def resolve(  # type: ignore[no-untyped-def]
-    t, costs, capacities, Z, awake, floats, ints, past_costs, past_capacities
+    solver, t, costs, capacities, Z, awake, floats, ints, past_costs, past_capacities
 ):
     """What advisers propose after round t, in the last rows of Z, and what they remember; how many
-    programs were solved, -1 if one was not: then nothing has changed.
+    programs were solved, -1 if one was not: then nothing has changed. `solver` is the address of
+    `solve_boxed`.
 
     Reference: `Resolve.observe_round` and `Resolve.propose`, in tests/test_rounds.py.
     """
@@ -95,10 +96,10 @@ def resolve(  # type: ignore[no-untyped-def]
         for attempt in range(2):
             if not there:
                 basis, age = (bases[a], ages[a]) if attempt == 0 else (cold, -1)
-                there = solve_boxed(
-                    starts, rows, values, b, top, 0, base, give, origin, numbers[0], f, c, room,
-                    headrooms[low:high], basis, inverses[a], age, new_bases[a], new_inverses[a],
-                    points[low:high], shifts[low:high], found, numbers[1],
+                there = solve(
+                    solver, starts, rows, values, b, top, 0, base, give, origin, numbers[0], f, c,
+                    room, headrooms[low:high], basis, inverses[a], age, new_bases[a],
+                    new_inverses[a], points[low:high], shifts[low:high], found, numbers[1],
                 )  # fmt: skip
         if not there:
             return -1

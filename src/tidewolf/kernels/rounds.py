@@ -120,8 +120,8 @@ LN2 = math.log(2.0)
 
 
 # Where the addresses of kernels are; 0 for an oracle or an exact projection that is not there, and
-# for `resolve` if nothing is re-solved, and for `large` if points are not.
-AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_LARGE = range(6)
+# for `resolve` and `solve` if nothing is re-solved, and for `large` if points are not.
+AT_ORACLE, AT_PROJECT, AT_TANGENTS, AT_INFEASIBILITY, AT_RESOLVE, AT_SOLVE, AT_LARGE = range(7)
 _INTS, _TABLE, _TABLES = np.zeros(1, np.int64), np.zeros((1, 1)), np.zeros((1, 1, 1))
 _GIVEN, _GEOMETRY = frozen(_TABLE.copy()), (frozen(ROW.copy()), frozen(np.zeros(1, np.int32)))
 # The parts within aff(K) of the first rows of d: tangents(address, d, count, floats, ints, out).
@@ -131,7 +131,7 @@ project: Indirect[None] = Indirect(None, ROW, *_GEOMETRY, ROW)
 # How far x is outside a set: infeasibility(address, x, floats, ints).
 infeasibility = Indirect(float, ROW, *_GEOMETRY)
 # That of resolving.py, behind its address.
-resolve = Indirect(int, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
+resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
 # That of large.py, behind its address.
 large = Indirect(
     int, 1, 1, 1, _INTS, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), _TABLE
@@ -140,8 +140,9 @@ large = Indirect(
 # scratch; and what is recorded of rounds.
 held = Packed(
     _INTS, ROW, ROW, ROW, ROW, _INTS, ROW, ROW, DATA, *_GEOMETRY, ROW, _INTS, np.zeros(1, np.int32),
-    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, _TABLE,
+    ROW, _TABLE, ROW, ROW, ROW, ROW, ROW, ROW, _TABLE, *[ROW] * 5,
 )  # fmt: skip
+LANES = 23  # where the last of them begin, which are for large.py
 recorded = Packed(
     ROW, ROW, ROW, _TABLE, _INTS, _TABLE, _TABLE, np.zeros((1, 1), np.int64), ROW, _INTS, _TABLES,
     _TABLE,
@@ -588,14 +589,14 @@ def rescale(s, exponent, steps, totals, accounts):  # type: ignore[no-untyped-de
 
 @kernel
 def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-untyped-def]
-    """What rounds change, which lies in one array: the scalars, the point to be played, members,
-    iterates and where they came from, what steps remember, how projections went, the sums of
-    gradients, those of sharp weights; then the proposals of all experts, which are there, weights,
-    totals and accounts.
+    """What rounds change, which lies in one array: the scalars, the point to be played if experts
+    are mixed, members, iterates and where they came from, what steps remember, how projections
+    went, the sums of gradients, those of sharp weights; then the proposals of all experts, which
+    are there, weights, totals and accounts.
 
     Reference: views that cover the array and do not overlap, in tests/test_rounds.py.
     """
-    x = SCALARS + n
+    x = SCALARS + (n if experts > 0 else 0)
     X = x + descents * n
     Y = X + descents * n
     before = Y + descents * n
@@ -631,8 +632,9 @@ def rounds(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table, `count` before. The point of the first of them is x, where experts are
-    mixed; what is given or recorded of each round has it at row `offset`, and `begun` is the round
-    of a run that the functions begin with, below 0 if nothing is recorded.
+    mixed; with k = 0 it becomes that, and no round is played. What is given or recorded of each
+    round has it at row `offset`, and `begun` is the round of a run that the functions begin with,
+    below 0 if nothing is recorded.
 
     `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
     (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
@@ -643,10 +645,9 @@ def rounds(  # type: ignore[no-untyped-def]
     (
         kernels, settings, scales, precedence, center, places, radii, diameters, kernel_data,
         floats, ints, at, order, answer_indices, answer_values, buffers, pieces, slopes_of_rows,
-        slopes, losses, shares, squares, etas, _,
-    ) = held(given)  # fmt: skip
-    kept = recorded(record)
-    marks, samples = kept[0], kept[10]
+        slopes, losses, shares, squares, etas,
+    ) = held(given)[:LANES]  # fmt: skip
+    marks, samples = recorded(record)[0], recorded(record)[10]
     experts, plain = int(settings[EXPERTS]), int(settings[PLAIN])
     longest, cells = int(settings[LONGEST]), len(scales) - plain
     permanent = int(settings[PERMANENT])
@@ -666,12 +667,12 @@ def rounds(  # type: ignore[no-untyped-def]
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
     is_large = kernels[AT_LARGE] != 0 and loss_kind in (LINEAR, GIVEN)
     is_large = is_large and limit_kind in (CAPACITY, GIVEN, UNLIMITED)
-    for i in range(k):
+    for i in range(max(k, 1)):
         t, row = first + i, offset + i
         for j in range(cells):
             shares[plain + j] = shares_of_rounds[row, j]
         is_new, code = s[HALF_WAY] == 0.0, OTHER
-        if is_new and is_large:
+        if is_new and is_large and k > 0:
             code = large(
                 kernels[AT_LARGE], t, row, begun, given, record, state, loss_A, limit_kind, limit_A,
                 limit_b, columns,
@@ -680,8 +681,10 @@ def rounds(  # type: ignore[no-untyped-def]
             if code == UNUSUAL:
                 return i, code, int(at[COUNT])
         if is_new and code == OTHER:
-            if i > 0 and experts > 0:
+            if (i > 0 or k == 0) and experts > 0:
                 mix(X, shares, plain, Z, awake, totals, s[GAP], p, x)
+            if k == 0:
+                break
             loss = evaluate(loss_kind, loss_A, loss_b, loss_count, t, x, pieces, gradients[0])
             value = evaluate(limit_kind, limit_A, limit_b, limit_count, t, x, pieces, gradients[1])
             if not (abs(loss) <= MOST and abs(value) <= MOST):
@@ -785,8 +788,8 @@ def rounds(  # type: ignore[no-untyped-def]
             code = ENOUGH
         if advised:
             solved = resolve(
-                kernels[AT_RESOLVE], t, loss_A, limit_A, Z, awake, advice_floats, advice_ints,
-                past_costs, past_capacities,
+                kernels[AT_RESOLVE], kernels[AT_SOLVE], t, loss_A, limit_A, Z, awake,
+                advice_floats, advice_ints, past_costs, past_capacities,
             )  # fmt: skip
             columns[row, SOLVED], s[UNADVISED] = solved, 1.0 if solved < 0 else 0.0
         if code != PLAYED or solved < 0:

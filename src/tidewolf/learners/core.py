@@ -56,7 +56,7 @@ from tidewolf.experts.restarts import Restarts
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
-from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
+from tidewolf.methods.available import HELD_BACK, capped, entries_out, is_far, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
@@ -215,19 +215,25 @@ class Core(KeepsPending[State]):
             shares = self.context.shares(info, number)
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
-        p = self.weights_of(state, points)
+        if state.outage is not None and not waiting and not state.upcoming.apart:
+            state = state._replace(outage=None)  # the round before was none
+        p = self.weights_of(state.mixer, points)
         x = mix = mixed(p, points)
+        apart = out is not None and bool(self.names)
+        if apart := apart and (state.outage is not None or is_far(mix, state.upcoming.mix)):
+            outage = state.outage or state.mixer
+            state, p = state._replace(outage=outage), self.weights_of(outage, points)
+            x = mix = mixed(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
-        return state._replace(
-            upcoming=Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points)
-        )
+        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points, apart)
+        return state._replace(upcoming=upcoming)
 
-    def weights_of(self, state: State, points: Sequence[Array | None]) -> Floats:
+    def weights_of(self, mixer: Mixer, points: Sequence[Array | None]) -> Floats:
         """p among the proposals that are there; empty without a mixer."""
         if not self.names:
             return np.zeros(0)
-        return state.mixer.weights(np.array([point is not None for point in points]))
+        return mixer.weights(np.array([point is not None for point in points]))
 
     def _advised(
         self, state: State, info: RoundInfo | None, waiting: bool, number: int, out: Bools | None
@@ -440,7 +446,8 @@ class Core(KeepsPending[State]):
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
-        fed, mixer, accounts = each, state.mixer, state.accounts
+        own = state.outage if all(one.apart for one in observed) else None
+        fed, mixer, accounts = each, own or state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
             if len(alphas) == len(observed):
@@ -460,7 +467,8 @@ class Core(KeepsPending[State]):
         mixed = np.sum([one.mixed for one in fed], axis=0)
         before = state.t - sum(one.block.rounds for one in observed)
         mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
-        return state._replace(mixer=mixer, accounts=accounts), fed
+        both = (mixer, state.outage) if own is None else (state.mixer, mixer)
+        return state._replace(mixer=both[0], outage=both[1], accounts=accounts), fed
 
     @cached_property
     def compiled(self) -> CompiledRounds | None:
@@ -518,7 +526,8 @@ class Core(KeepsPending[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-        return PlayedRound(own.round, own.points, own.mix, own.p, own.shares, x, block, functions)
+        decided = own.round, own.points, own.mix, own.p, own.shares
+        return PlayedRound(*decided, x, block, functions, own.apart)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""

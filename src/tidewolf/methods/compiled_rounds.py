@@ -30,7 +30,7 @@ from tidewolf.experts.base import ask_all
 from tidewolf.experts.compiled_resolve import Resolving
 from tidewolf.experts.context import Season
 from tidewolf.experts.resolve import Resolve
-from tidewolf.kernels import active_set, box, evaluate, large, mixing, resolving, simplices
+from tidewolf.kernels import active_set, box, boxed_dual, evaluate, large, resolving, simplices
 from tidewolf.kernels import rounds as names
 from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
@@ -54,11 +54,9 @@ if TYPE_CHECKING:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+_NO_FUNCTIONS = Functions.costs(np.zeros((1, 1)), None)
 # The accounts that the kernel keeps, in its order.
 COUNTED = (*Accounts._fields[:8], "calls")
-# Rounds of a learner for which re-solving in the kernel is worth half a minute of compiling;
-# before, if there is no machine code yet, advisers are asked between rounds, with the same bits.
-WORTH = 2_048
 # Entries of a point from which on a round goes over them as few times as may be.
 LARGE = 1 << 12
 # Numbers of a state from which on their memory is used again.
@@ -110,8 +108,9 @@ class Arrays(NamedTuple):
             self.X[i], self.Y[i], self.before[i] = active.x, own.y, own.before_projection
             self.steps[i] = own.sums
             self.sums[i] = own.distance, 0.0, own.y is not own.before_projection
-        self.x[:], self.p[:], self.totals[:] = upcoming.x, upcoming.p, state.mixer.totals
+        self.p[:], self.totals[:] = upcoming.p, state.mixer.totals
         for i in range(len(self.p)):
+            self.x[:] = upcoming.x
             z = upcoming.points[i]
             if z is not None:
                 self.Z[i], self.awake[i] = z, 1.0
@@ -149,8 +148,9 @@ class ArrayState:
         """One that the kernel may change."""
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        made.numbers = self.kernel.room()
-        made.numbers[:] = self.numbers
+        made.numbers, lost = self.kernel.room(), self.kernel.overwritten
+        made.numbers[: lost.start] = self.numbers[: lost.start]
+        made.numbers[lost.stop :] = self.numbers[lost.stop :]
         if self._resolving is not None:
             made._resolving = self._resolving.copy()
         made._arrays = made._x = made._state = None
@@ -192,7 +192,7 @@ class ArrayState:
             kernel = self.kernel
             if kernel.experts:
                 self.shares = kernel.shares(self.number, 1)
-                kernel.mix(self, self.shares[0])
+                kernel.mix(self, self.shares)
                 self._x = frozen(self.arrays.x.copy())
             else:
                 self._x = frozen(self.numbers[kernel.point])
@@ -250,6 +250,7 @@ class ArrayState:
             cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
             dual=dual,
             mixer=Mixer(arrays.totals, s[names.GAP], s[names.RANGE]),
+            outage=None,
             accounts=Accounts(
                 **dict(zip(COUNTED, arrays.accounts, strict=True)),
                 unseen=self.unseen,
@@ -292,12 +293,16 @@ class CompiledRounds:
         self.cells = 0 if learner.context is None else learner.context.cells
         self.plain, self.measures = len(learner.scales), self.experts
         # where a single descent is in the numbers of a state
-        self.point = slice(names.SCALARS + self.n, names.SCALARS + 2 * self.n)
+        self.point = slice(names.SCALARS, names.SCALARS + self.n)
         descents = self.plain + self.cells
         self.sizes = self.n, len(factors.radii), descents, self.cells, self.experts
         more = descents * (3 * len(factors.radii) + names.SUMS)
         more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
-        self.size = more + self.n * (1 + 3 * descents + 2 * (2 + self.cells) + self.experts)
+        is_mixed = self.experts > 0
+        # where y was before its projection, which every round of a single descent overwrites
+        first = names.SCALARS + self.n * (is_mixed + 2 * descents)
+        self.overwritten = slice(first, first if is_mixed else first + self.n)
+        self.size = more + self.n * (is_mixed + 3 * descents + 2 * (2 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
         self.settings = np.zeros(names.SETTINGS)
@@ -335,7 +340,6 @@ class CompiledRounds:
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
         self._free = deque[memoryview](maxlen=1)
-        self._asked = 0
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
@@ -432,17 +436,15 @@ class CompiledRounds:
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
         now, done, code, shares = start.copy(), 0, PLAYED, start.shares
-        solved, plain = np.zeros(k) if advisers else None, False
-        if advisers and given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY:
-            self._asked += k if known else 0
-            plain = not known or self._asked > WORTH or resolving.resolve.is_at_hand
+        solved = np.zeros(k) if advisers else None
+        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
             t, advised = first + done, now.resolving if plain else None
             ahead = 1 if advisers and advised is None else k - done
             if known:
                 shares = self.shares(now.number, ahead, functions, t)
                 if self.experts:
-                    self.mix(now, shares[0])
+                    self.mix(now, shares)
             part = records if records is None or not done else records.after(done)
             advice = None if advised is None else advised.arrays(t)
             more, code, columns = self._run(now, functions, t, ahead, part, shares, advice)
@@ -493,7 +495,8 @@ class CompiledRounds:
         begun, record = -1, scratch.nothing
         if records is not None:
             begun, record = records.first, names.recorded.pack(*records.arrays)
-        done, atoms, count, weights = 0, now.atoms, now.count, now.weights.copy()
+        done, atoms, count, weights = 0, now.atoms, now.count, now.weights
+        weights = weights.copy() if k else weights
         try:
             while True:
                 with atoms.lock:  # others may make it larger until then
@@ -566,13 +569,8 @@ class CompiledRounds:
         return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
-        arrays, every = now.arrays, np.ones(len(now.arrays.X))
-        every[self.plain :] = shares
-        every[self.learner.present(now.t) : self.plain] = 0.0
-        mixing.mix.ready(
-            arrays.X, every, self.plain, arrays.Z, arrays.awake, arrays.totals,
-            arrays.s[names.GAP], arrays.p, arrays.x,
-        )  # fmt: skip
+        """The point of the next round, whose shares are the first row."""
+        self._run(now, _NO_FUNCTIONS, 0, 0, None, shares)
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
         """Advisers see the last round and propose for the next one."""
@@ -618,15 +616,16 @@ class _Scratch:
             names.tangents.address(K.tangents),
             names.infeasibility.address(K.point_infeasibility),
             names.resolve.address(resolving.resolve) if advised else 0,
+            boxed_dual.solve.address(boxed_dual.solve_boxed) if advised else 0,
             names.large.address(large.large_round) if kernel.is_large else 0,
         )
         places: Any = np.array(kernels) if isinstance(kernels[2], int) else kernels
         self.at, self.order = np.zeros(active_set.PLACES), np.zeros(descents, np.int64)
         self.answer = np.empty(most, np.int32), np.empty(most)
         own = (places, *kernel.given, self.at, self.order, *self.answer, np.zeros((6, n)))
-        lanes = np.zeros((large.SUMMED, large.BLOCK))
+        lanes = np.zeros((5, large.BLOCK))
         more = np.zeros(2), np.zeros(experts), np.ones(descents), np.empty(factors)
-        self._own, self._more = own, (*more, np.zeros((descents, factors)), lanes)
+        self._own, self._more = own, (*more, np.zeros((descents, factors)), *lanes)
         self._nothing = Records(0, 1, 0, False, 0, 0).arrays
         self.nothing = names.recorded.pack(*self._nothing)
 

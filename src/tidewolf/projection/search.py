@@ -36,7 +36,7 @@ from typing import Any, NamedTuple, Never
 import numpy as np
 
 from tidewolf.core import arrays
-from tidewolf.core.jit import Kernel, kernel
+from tidewolf.core.jit import MODE, Kernel, interpreting, kernel
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats, NDArray
 from tidewolf.core.vertices import Atoms, Dense, Factored, Sparse, SparseAtoms, Vertex
@@ -54,6 +54,8 @@ from tidewolf.sets.base import Compiled
 # Corrective steps make slopes equal, and rounding would choose among them: candidates whose slopes
 # differ by less than this share of |x - y| radius tie, and the first row wins.
 TIE_SHARE = 1e-10
+# Entries of a point that a search looks at, beside those that a light kernel does.
+PASSES = 4
 
 
 class SearchResult(NamedTuple):
@@ -95,16 +97,18 @@ def search(
     at[kernels.COUNT], at[kernels.BUDGET] = count, budget
     x, moved = x.copy(), y.copy()
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
-    by, data = address_of(K), as_bytes(K)
-    numbers = (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
+    data, numbers = as_bytes(K), (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
+    few = MODE.interprets or kernels.nearest_member.is_interpreted(PASSES * n)
     while True:
-        with atoms.lock:  # others may make it larger until then
+        with atoms.lock, interpreting(few):  # others may make it larger until then
             room = len(atoms.gram)
             weights = np.append(weights[:count], np.zeros(room - count))
             work = (np.empty(n), np.zeros(n), np.empty(room))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, data, answer, work, numbers, at)
-            code = kernels.nearest_member.ready(by, rows, atoms.gram, atoms.filled, weights, *found)
+            code = kernels.nearest_member.ready(
+                address_of(K), rows, atoms.gram, atoms.filled, weights, *found
+            )
             count = int(at[kernels.COUNT])
             atoms.appended(count)
         if code == kernels.DONE:

@@ -14,8 +14,6 @@ Each run has a hue. If one learner was run at several cautions, each learner has
 differ in dashes.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

@@ -4,8 +4,6 @@ stand. A sweep has, for each experiment and horizon, a table of settings and num
 knob a figure of loss against violation as it moves.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from datetime import datetime

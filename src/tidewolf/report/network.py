@@ -9,8 +9,6 @@ follow distances in the graph (Gansner, Koren and North 2004), turned so that fl
 right; the same graph is always laid out the same.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial

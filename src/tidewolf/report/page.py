@@ -6,8 +6,6 @@ say without it. Light and dark, a phone and paper are the style sheet's business
 the same page, apart from the date and the seconds.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -539,20 +537,23 @@ def intervals_context(
         return None
     regrets = any(each.regret is not None for one in found for each in one.every)
 
-    def where(each: Interval | None, hue: int) -> Cell:
+    def worst(said: str, each: Interval | None, name: str, hue: int) -> tuple[Cell, Cell]:
         if each is None:
-            return Cell("")
+            return Cell(said), Cell("")
+        bound: float | None = getattr(each.bound, name)
+        more = () if bound is None else (f"measured bound: at most {number(bound)}",)
         bar = (each.start / clock.rounds, each.stop / clock.rounds, hue)
-        return Cell(clock.span(each.start, each.stop), bar=bar)
+        return Cell(said, more), Cell(clock.span(each.start, each.stop), bar=bar)
 
     groups = []
     for run, style in zip(found, styles, strict=True):
         rows = []
         for these, regret, violation in run.worst_by_length():
             most = regret and regret.regret
-            said = Cell(interval(most) if most else "no feasible point"), where(regret, style.hue)
-            broken = Cell(number(violation.violation)), where(violation, style.hue)
-            rows.append([Cell(f"{these[0].length:,}"), *said * regrets, *broken])
+            said = interval(most) if most else "no feasible point"
+            both = worst(said, regret, "regret", style.hue) * regrets
+            broken = worst(number(violation.violation), violation, "violation", style.hue)
+            rows.append([Cell(f"{these[0].length:,}"), *both, *broken])
         groups.append(Rows(rows, Cell(style.label, style=style)))
     titles = ("rounds", *("worst regret", "where") * regrets, "worst violation", "where")
     return Table("Worst intervals", titles, groups, kind="worst")

@@ -25,8 +25,6 @@ can reach it under a name of its own; and no page of another origin may change a
 A second signal ends it at once; what was acknowledged is on disk even then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import ipaddress
@@ -46,7 +44,7 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Annotated, Any, final, get_type_hints
+from typing import Annotated, Any, final, get_type_hints
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
@@ -55,6 +53,7 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
+from starlette.types import Receive, Scope, Send
 
 from tidewolf import __version__
 from tidewolf.core.arguments import RENAMED, did_you_mean
@@ -73,9 +72,6 @@ from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore
-
-if TYPE_CHECKING:
-    from starlette.types import Receive, Scope, Send
 
 # Threads that decide and observe, and threads for what takes long.
 THREADS, SLOW_THREADS = 8, 4
@@ -658,7 +654,17 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,
     )
-    _prepare_process()
+    # Switch between threads often; collect garbage in cycles seldom, and never among what was
+    # imported: a full collection stops all requests for a tenth of a second, and almost nothing
+    # here is in a cycle. Ignore warnings about what callers send, each text of which would stay in
+    # memory, and show those about the machine once.
+    sys.setswitchinterval(0.001)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
+    warnings.simplefilter("ignore")
+    for kind in (NotCached, OtherVersions):
+        warnings.simplefilter("default", kind)
     warm = partial(m.warm_store, app.sessions.store)
     requests.Server(config, app.traffic, address, warm).run([listener])
     last = threading.Thread(target=app.close, daemon=True)
@@ -674,23 +680,6 @@ def _connections(most: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return most if soft < 0 else max(1, min(most, soft - SPARE))
-
-
-def _prepare_process() -> None:
-    """Switch between threads often; collect garbage in cycles seldom, and never among what was
-    imported, because a full collection stops all requests for a tenth of a second, and almost
-    nothing here is in a cycle; ignore warnings about what callers send, each text of which would
-    stay in memory, and show those about the machine once.
-    """
-    # How long a thread computes before another one may. Unit: seconds.
-    sys.setswitchinterval(0.001)
-    gc.collect()
-    gc.freeze()
-    # Python's thresholds for looking for garbage in cycles.
-    gc.set_threshold(*(20_000, 20, 100))
-    warnings.simplefilter("ignore")
-    for kind in (NotCached, OtherVersions):
-        warnings.simplefilter("default", kind)
 
 
 def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:

@@ -33,8 +33,6 @@ What a round turned out to be is read here, too:
 Rounds count from 0 here, as in a `Session`, and from 1 in requests, responses and the store.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
@@ -46,7 +44,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require, require_some
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -182,7 +180,7 @@ class Note(NamedTuple):
         return {"round": number, **{key: getattr(self, key) for key in keys}}
 
     @classmethod
-    def of(cls, row: Round) -> Note | None:
+    def of(cls, row: Round) -> "Note | None":
         text, _, numbers = row.note.partition(b"\n")
         try:
             found = orjson.loads(text)
@@ -234,13 +232,12 @@ def override(settings: Settings, incumbent: Floats | None = None) -> Candidate |
         return Candidate("last", np.array(settings.frozen), reason)
     if settings.mode != "shadow":
         return None
-    point = incumbent
-    if point is None and settings.incumbent is not None:
-        point = np.array(settings.incumbent)
-    reason = "It is in shadow: the incumbent's point is played."
-    if point is None:
+    known = settings.incumbent if incumbent is None else incumbent
+    if known is None:
         reason = "It is in shadow without an incumbent's point: the observation has what is played."
-    return Candidate(INCUMBENT, point, reason)
+        return Candidate(INCUMBENT, None, reason)
+    reason = "It is in shadow: the incumbent's point is played."
+    return Candidate(INCUMBENT, np.array(known), reason)
 
 
 def first_playable(
@@ -291,7 +288,7 @@ class ReadFeedback(NamedTuple):
     functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], built: Built) -> ReadFeedback:
+    def of(cls, given: Mapping[str, Any], built: Built) -> "ReadFeedback":
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             raise InvalidInput(
@@ -377,7 +374,7 @@ class HostedSession:
     """
 
     def __init__(
-        self, host: Sessions, info: SessionInfo, built: Built, *, looks: bool = False
+        self, host: "Sessions", info: SessionInfo, built: Built, *, looks: bool = False
     ) -> None:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
@@ -475,13 +472,13 @@ class HostedSession:
     def decide(self, body: m.DecisionRequest) -> dict[str, Any]:
         number = self.session.round if body.round is None else body.round - 1
         if self._is_over(number):
-            note = self.note_of(number)
-            if note is None:
-                raise OtherContent(
-                    f"Round {number + 1} is over, and its decision is not known; round "
-                    f"{self.session.round + 1} is current."
-                )
-            return self._answer(number, note)
+            over = require_some(
+                self.note_of(number),
+                OtherContent,
+                f"Round {number + 1} is over, and its decision is not known; round "
+                f"{self.session.round + 1} is current.",
+            )
+            return self._answer(number, over)
         info = self._side_info(body)
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
@@ -589,9 +586,8 @@ class HostedSession:
         return None
 
     def decision(self, number: int) -> dict[str, Any]:
-        note = self.note_of(number)
-        if note is None:
-            raise errors.UnknownSession(f"Round {number + 1} was not asked for yet, or expired.")
+        words = f"Round {number + 1} was not asked for yet, or expired."
+        note = require_some(self.note_of(number), errors.UnknownSession, words)
         return self._answer(number, note)
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
@@ -616,8 +612,10 @@ class HostedSession:
         session = self.session
         current, pending = session.round, session.pending
         number = current if body.round is None else body.round - 1
-        content = {key: given for key, given in body.__dict__.items() if given is not None}
-        content["round"] = number + 1
+        content = {
+            **{key: given for key, given in body.__dict__.items() if given is not None},
+            "round": number + 1,
+        }
         feedback = ReadFeedback.of(content, self.built)
         played = None
         if body.played is not None:
@@ -658,9 +656,9 @@ class HostedSession:
         session, note = self.session, self._note_to_observe(number, played is not None)
         how: Literal["", "given", "answered"] = "" if played is None else "given"
         if played is None and note.source != "learner" and self.takes_late:
-            if note.decision is None:
-                raise InvalidInput(f"Round {number + 1} has no incumbent: say what was played.")
-            played, how = note.decision.reshape(self.K.shape), "answered"
+            words = f"Round {number + 1} has no incumbent: say what was played."
+            decision = require_some(note.decision, InvalidInput, words)
+            played, how = decision.reshape(self.K.shape), "answered"
         session.observe(round=number, played=played, **feedback.arguments)
         x = session.last_played if played is None else played
         if isinstance(feedback.arguments.get("costs"), dict):  # with what was imputed

@@ -418,9 +418,8 @@ class Built:
     ) -> None:
         self.reader, self.learner, self.K = reader, learner, reader.K
         # its entries, in C order
-        self.fallback: tuple[float, ...] | None = None
-        if fallback is not None:
-            self.fallback = tuple(self.member(fallback, "The fallback").reshape(-1).tolist())
+        point = None if fallback is None else self.member(fallback, "The fallback")
+        self.fallback = None if point is None else tuple(point.reshape(-1).tolist())
 
     def member(self, given: Any, what: str) -> Array:
         x = self.reader.point(given, what)

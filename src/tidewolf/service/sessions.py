@@ -41,6 +41,7 @@ from tidewolf.core.errors import (
     TidewolfError,
     UnknownSession,
     require,
+    require_some,
 )
 from tidewolf.core.types import Floats
 from tidewolf.live import paths_of
@@ -454,9 +455,9 @@ class Sessions:
                 raise
 
     def _info(self, name: str) -> SessionInfo:
-        if (info := self.store.info(name)) is None:
-            raise UnknownSession(f"There is no session called {name!r}.")
-        return info
+        return require_some(
+            self.store.info(name), UnknownSession, f"There is no session called {name!r}."
+        )
 
     def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
         self._let_go(name, place)
@@ -526,8 +527,11 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    if body.incumbent is not None and body.mode != "shadow":
-        raise InvalidInput(f"An incumbent's point is played in shadow, not in mode {body.mode}.")
+    require(
+        body.incumbent is None or body.mode == "shadow",
+        InvalidInput,
+        f"An incumbent's point is played in shadow, not in mode {body.mode}.",
+    )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
     _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import arguments, checkpoint, errors, values
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require
+from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require, require_some
 from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
@@ -561,9 +561,8 @@ class File:
 
     @property
     def tables(self) -> Tables:
-        if self._tables is None:
-            raise CheckpointError(f"The session in {self.where} is closed: open it again.")
-        return self._tables
+        words = f"The session in {self.where} is closed: open it again."
+        return require_some(self._tables, CheckpointError, words)
 
     def require_writable(self) -> None:
         assert self.tables

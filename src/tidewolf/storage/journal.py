@@ -19,14 +19,12 @@ Events are numbers, arrays and the names of their kinds, as bytes:
 So a later tidewolf may add fields with defaults, and reads what was written before.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
 
 import numpy as np
 
@@ -56,9 +54,7 @@ from tidewolf.methods.capabilities import beginning, committed
 from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
 from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
 from tidewolf.storage.database import Content, Head, Row, Tables, digest
-
-if TYPE_CHECKING:
-    from tidewolf.storage.session_store import Backend
+from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
 # Events after which a round does not wait any more.
@@ -74,7 +70,7 @@ class Place(NamedTuple):
     # the identities of the side information of rounds that wait, and of the next one; from 0
     info_ids: Mapping[int, str] = {}
 
-    def after(self, row: Row, event: Event, state: Any) -> Place:
+    def after(self, row: Row, event: Event, state: Any) -> "Place":
         info_ids, number = self.info_ids, row.round - 1
         if isinstance(event, SetInfo):
             info_ids = {**info_ids, number: event.info.identity or ""}
@@ -312,8 +308,9 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                state = saves.save(whole(place.state))
-                state = checkpoint.with_session(state, place.info_ids, None)
+                state = checkpoint.with_session(
+                    saves.save(whole(place.state)), place.info_ids, None
+                )
                 tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED

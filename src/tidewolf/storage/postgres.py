@@ -32,8 +32,6 @@ one higher each time. Every commit carries the epoch of its writer and fails if 
 of the session: clocks decide which server may answer, never what is kept.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
@@ -178,7 +176,7 @@ class Postgres:
     def unreadable(self, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
-    def _executed(self, sql: str, values: Sequence[Any]) -> Cursor[Any]:
+    def _executed(self, sql: str, values: Sequence[Any]) -> "Cursor[Any]":
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
@@ -222,9 +220,8 @@ class Postgres:
                 self._now.close()
 
     def sentence(self, error: Exception) -> str:
-        text = str(error)
-        if isinstance(error, self._driver.Error):
-            text = error.diag.message_primary or text
+        diag = getattr(error, "diag", None)  # of an error of the driver
+        text = (diag and diag.message_primary) or str(error)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return hide_password(self._url, lines[0] if lines else type(error).__name__).rstrip(".")
 
@@ -252,7 +249,7 @@ class Postgres:
         found = self.rows("SELECT value FROM store WHERE name = 'restored'")
         return int(found[0][0]) if found else 0
 
-    def _connection(self) -> Connection[Any]:
+    def _connection(self) -> "Connection[Any]":
         """The connection; made again if it was lost, unless a transaction was lost with it."""
         if self._closed:
             raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
@@ -260,7 +257,7 @@ class Postgres:
             self._now = connected(self._url)
         return self._now
 
-    def _commit(self, connection: Connection[Any]) -> None:
+    def _commit(self, connection: "Connection[Any]") -> None:
         is_lost, status = connection.closed, connection.info.transaction_status
         if is_lost or status != self._driver.pq.TransactionStatus.INTRANS:
             what = "the connection was lost" if is_lost else "a statement failed"
@@ -277,7 +274,7 @@ class Postgres:
                 "whether it was kept is not known. Open the session again to see what is there."
             ) from error
 
-    def _abandon(self, connection: Connection[Any]) -> None:
+    def _abandon(self, connection: "Connection[Any]") -> None:
         idle = self._driver.pq.TransactionStatus.IDLE
         if connection.closed or connection.info.transaction_status == idle:
             return
@@ -288,7 +285,7 @@ class Postgres:
             raise
 
 
-def connected(url: str) -> Connection[Any]:
+def connected(url: str) -> "Connection[Any]":
     psycopg = driver()
     settings = _CONNECTION | psycopg.conninfo.conninfo_to_dict(url)
     try:
@@ -527,7 +524,7 @@ class Heartbeat:
                 elif not self._over:
                     self._arrive()
 
-    def _beat(self, connection: Connection[Any]) -> None:
+    def _beat(self, connection: "Connection[Any]") -> None:
         began, row = _clock(), None
         with suppress(self._driver.Error):
             values = (number_of(self.name), self._after)
@@ -565,7 +562,7 @@ class Heartbeat:
         self._now, self._seen, self._lease = connection, began, self._lease + 1
 
 
-def _has_news(connection: Connection[Any]) -> bool:
+def _has_news(connection: "Connection[Any]") -> bool:
     """Whether something came that was not asked for: the end, most likely."""
     try:
         poll = select.poll()

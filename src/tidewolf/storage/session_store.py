@@ -38,8 +38,6 @@ if a sync takes next to no time, no caller waits for one. A single caller never 
 With `within` 0 every item has a sync of its own.
 """
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import threading
@@ -414,7 +412,7 @@ class SessionStore:
         commit_within: float = 0.01,
         holder: str = "",
         takeover_after: float = 10.0,
-    ) -> SessionStore:
+    ) -> "SessionStore":
         """The sessions kept there.
 
         Parameters
@@ -459,7 +457,7 @@ class SessionStore:
         """
         info = _INFO.replace("description", "''")
         sql = f"{info} name > ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-        values = (after, prefix, f"{prefix}\U0010ffff", (2**62) if most is None else most)
+        values = (after, prefix, f"{prefix}\U0010ffff", 2**62 if most is None else most)
         return [SessionInfo(*row) for row in self._rows(sql, *values)]
 
     def info(self, name: str) -> SessionInfo | None:
@@ -506,7 +504,7 @@ class SessionStore:
 
     # --- sessions ---------------------------------------------------------------------------------
 
-    def handle(self, name: str, *, alone: bool = False) -> SessionHandle:
+    def handle(self, name: str, *, alone: bool = False) -> "SessionHandle":
         """Where a session is kept, for its journal; `alone`: each write returns when it is on disk,
         and the store is closed with it.
         """
