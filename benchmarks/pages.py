@@ -26,8 +26,7 @@ from benchmarks.measuring import ROOT
 from tidewolf.core.errors import InvalidInput
 
 RANKED = ("traffic", "network", "energy", "gateway", "portfolio", "matrix", "paper")
-SUITES = ("ranks", *RANKED, "size", "bars")
-"""Tables of recorded results."""
+SUITES = ("ranks", *RANKED, "size")
 PAGES = {
     **dict.fromkeys(SUITES, ("suites", "results")),
     "size": ("performance", "results"),

@@ -63,6 +63,8 @@ SIZES = {
 }
 """Columns, and colors of lines."""
 EXACT, UNITS = [*SIZES][3:5], {"flow": "arcs", "trees": "edges"}
+TITLES = {"psd": "positive semidefinite matrices", "birkhoff": "Birkhoff polytope",
+          "trees": "spanning trees", "nuclear": "nuclear norm ball"}  # fmt: skip
 LEADER, FRONTIERS = 12.40, {"exact projection (Sinha-Vaze)": -1.0, "re-solving": 0.3}
 """By how many percent Ensemble's loss may be above the least possible on `meta`, with the leader as
 an expert, and above what these reach at its violation.
@@ -123,8 +125,8 @@ def cell(row: dict[str, Any], number: str) -> str:
     return text
 
 
-def table(name: str, folder: Path = RESULTS) -> Table:
-    """That of a suite, or of ranks over all tasks."""
+def table(name: str = "bars", folder: Path = RESULTS) -> Table:
+    """That of a suite, of ranks over all tasks, or of our own bars."""
     rows = read(folder, *(RANKED if name == "ranks" else [name]))
     if rows and name == "bars":
         return asked(rows)
@@ -274,8 +276,6 @@ def draw(suite: str, folder: Path = RESULTS, images: Path = IMAGES) -> list[Path
     from matplotlib.figure import Figure
 
     load()
-    if suite == "bars":
-        return []
     rows = read(folder, *(RANKED if suite == "ranks" else [suite]))
     tasks, panels = by_task(rows), [partial(_ranks, rows=rows)]
     if suite == "size":
@@ -393,5 +393,7 @@ def _sizes(ax: Any, rows: Rows, family: str) -> None:
     every = sorted({row["size"] for row in played})
     ax.set_xticks(every, map("{:,}".format, every))
     ax.set_xticks([], minor=True)
-    ax.set(title=family, xlabel=UNITS.get(family, "rows"), ylabel="ms per decision")
+    ax.set(
+        title=TITLES.get(family, family), xlabel=UNITS.get(family, "rows"), ylabel="ms per decision"
+    )
     ax.grid(color="#EEEEEE")

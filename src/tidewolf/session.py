@@ -55,7 +55,6 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
-from tidewolf.observation import is_vector
 from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
@@ -985,7 +984,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         """
         kernel = capabilities.kernel_of(self._keeper.learner)
         most = costs if capacities is None else capacities
-        if kernel is None or not (is_vector(costs, kernel.n) and is_vector(most, kernel.n)):
+        if kernel is None or not (
+            observation.is_vector(costs, kernel.n) and observation.is_vector(most, kernel.n)
+        ):
             return False
         functions = Functions.costs(costs, capacities)
         return self._observe_at_once(kernel, functions, functions, number)

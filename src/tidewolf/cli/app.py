@@ -23,16 +23,24 @@ from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
 from tidewolf.core import checkpoint, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning, require
-from tidewolf.doctor import doctor
-from tidewolf.evaluation.comparison import KNOBS, Comparison
+from tidewolf.core.errors import (
+    Interrupted,
+    InvalidInput,
+    TidewolfError,
+    TidewolfWarning,
+    refuse,
+    require,
+)
+from tidewolf.core.lazy import Lazy
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
+from tidewolf.experiments import Choice, Experiment, RunFolder, load
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
 from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
-from tidewolf.report import comparison as comparison_pages
 
+# Parts that single commands need.
+_PARTS = ("doctor", "experiments.compare", "experiments.templates", "report.comparison")
+doctor, compare, templates, comparison_pages = (Lazy(f"tidewolf.{name}") for name in _PARTS)
 N = TypeVar("N", int, float)
 # Whether as JSON, not at all, with notes on each learner.
 Shown: TypeAlias = tuple[bool, bool, bool]
@@ -209,8 +217,9 @@ def report(
       tidewolf report out --figures
     """
     folder = RunFolder.open(directory)
-    if not folder.complete:
-        raise InvalidInput(f"The run is not complete; `tidewolf resume {directory}` completes it.")
+    refuse(
+        not folder.complete, f"The run is not complete; `tidewolf resume {directory}` completes it."
+    )
     with folder.locked():
         for seed in folder.experiment.seeds:
             report_pages.rewrite(folder.page(seed), datetime.now(UTC))
@@ -320,8 +329,10 @@ def requested_experiment(
     found = found.only(names) if names else found
     if cautions is None:
         return found
-    if not any("caution" in described.learner_keys(each.name) for each in found.learners):
-        raise InvalidInput("No learner of this run has a caution: leave --caution out.")
+    refuse(
+        not any("caution" in described.learner_keys(each.name) for each in found.learners),
+        "No learner of this run has a caution: leave --caution out.",
+    )
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
         for each in found.learners
@@ -447,14 +458,12 @@ def compare_command(
         screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
 
 
-def _compared(
-    matches: Sequence[compare.Match], folder: Path, force: bool, quiet: bool, engine: Any
-) -> Comparison:
+def _compared(matches: Sequence[Any], folder: Path, force: bool, quiet: bool, engine: Any) -> Any:
     with screen.progress(not quiet) as bar:
 
         def moved(number: int, moment: RunProgress) -> None:
             entry = matches[number].entry
-            found = {knob: getattr(entry, knob) for knob in KNOBS}
+            found = {knob: getattr(entry, knob) for knob in compare.KNOBS}
             at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
             bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
 
@@ -570,7 +579,7 @@ def doctor_command(as_json: AsJson = False) -> None:
       tidewolf doctor
       tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
     """
-    raise typer.Exit(doctor(as_json))
+    raise typer.Exit(doctor.doctor(as_json))
 
 
 def list_command(

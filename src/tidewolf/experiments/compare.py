@@ -54,8 +54,14 @@ from tidewolf.core.arguments import (
     listed,
     shown,
 )
-from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, WrongType, require
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    refuse,
+    require,
+)
 from tidewolf.core.feedback import FirstOrder
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation import metrics, recording
@@ -163,7 +169,9 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
+    all_seeds = (
+        _numbers(() if seeds is None else seeds, "seed", partial(arrays.as_count, least=0)) or ()
+    )
     grid = _grid(cautions, None, budgets, targets)
     matches = _matches_here(_factories(learners), streams, grid, all_seeds)
     player, rows = jobs.Player(), list[jobs.Row]()
@@ -210,7 +218,7 @@ def plan_comparison(
     changes neither stream nor learner is not played again.
     """
     grid, matches = _grid(cautions, headrooms, budgets, targets), list[Match]()
-    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0))
+    all_seeds = _numbers(seeds, "seed", partial(arrays.as_count, least=0))
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
@@ -228,8 +236,10 @@ def plan_comparison(
 
 
 def _require_new(name: str, matches: Sequence[Match], what: str, cure: str) -> None:
-    if any(match.entry.stream == name for match in matches):
-        raise InvalidInput(f"Two {what} are called {name!r}; {cure}.")
+    refuse(
+        any(match.entry.stream == name for match in matches),
+        f"Two {what} are called {name!r}; {cure}.",
+    )
 
 
 def compare_experiments(
@@ -327,8 +337,10 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
         such = "[LyapunovDescent, SinhaVaze]"
         several = [learners] if callable(learners) else as_items(learners, "The learners", such)
         learners = {getattr(factory, "__name__", ""): factory for factory in several}
-        if "" in learners or len(learners) < len(several):
-            raise InvalidInput("Learners without a name of their own are given as a mapping.")
+        refuse(
+            "" in learners or len(learners) < len(several),
+            "Learners without a name of their own are given as a mapping.",
+        )
     for name, factory in learners.items():
         if _defaults(factory) is None:
             raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
@@ -358,10 +370,10 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
 
 def _grid(cautions: Any, headrooms: Any, budgets: Any, targets: Any) -> Grid:
     return {
-        "target_violation": _numbers(targets, "target", partial(as_number, above=0.0)),
-        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
-        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
-        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+        "target_violation": _numbers(targets, "target", partial(arrays.as_number, above=0.0)),
+        "caution": _numbers(cautions, "caution", partial(arrays.as_number, above=0.0)),
+        "headroom": _numbers(headrooms, "headroom", partial(arrays.as_number, least=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(arrays.as_number, above=0.0)),
     }
 
 

@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, require, require_some
+from tidewolf.core.errors import InvalidInput, TidewolfError, refuse, require, require_some
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -565,8 +565,10 @@ def likely_encoding(data: bytes) -> str | None:
 
 def _read_excel(path: Path, format: FileFormat) -> Cells:
     openpyxl, file = arguments.import_extra("openpyxl", f"Reading {path}", "app"), file_of(path)
-    if not zipfile.is_zipfile(file):
-        raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
+    refuse(
+        not zipfile.is_zipfile(file),
+        f"{file} cannot be read as excel: save it as .xlsx without a password.",
+    )
     with zipfile.ZipFile(file) as archive:
         require_unpacked(file, sum(member.file_size for member in archive.infolist()))
     with warnings.catch_warnings():

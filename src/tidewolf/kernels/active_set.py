@@ -188,13 +188,13 @@ def correct_from(  # type: ignore[no-untyped-def]
 ):
     """Corrective steps towards y on a sparse table, weights in place, from x, their point, in
     place; r becomes x - y and `slopes` those of all atoms. `exact`: x is the sum of its atoms to
-    the last bit, and stays where no step is taken.
+    the last bit, and stays where no step is taken; else r is x - y already.
 
     Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
     projection/search.py.
     """
     starts, indices, values = rows
-    apart2 = subtract(x, y, r)
+    apart2 = subtract(x, y, r) if exact else 0.0
     sparse_inner(starts, indices, values, r, slopes)
     taken = pairwise_steps(gram, weights, slopes, steps, stop)
     if taken == 0 and exact:
@@ -237,12 +237,13 @@ def nearest_member(  # type: ignore[no-untyped-def]
     has appended any.
 
     `weights` has room for more rows than there are; `filled` is how many the table has. `answer` is
-    (indices, values) for the oracle to fill; `work` (r, zeros, slopes); `numbers`
-    (tolerance, steps, stop, margin), where candidates whose slopes differ by less than `margin`
-    times |x - y| tie, and go to the first row. `at` holds where it is, and what it found: see the
-    names above. Comes back with DONE, or with NO_ROOM, TABLE_TAKEN for a vertex that waits in
-    `answer`, to go on where it was; with BAD_ORACLE where an answer is worse than x. Reference:
-    `ActiveSet.nearest` through `answer`, in tests/test_projection.py.
+    (indices, values) for the oracle to fill; `work` (r, zeros, slopes), where r is kept between
+    calls that belong together; `numbers` (tolerance, steps, stop, margin), where candidates whose
+    slopes differ by less than `margin` times |x - y| tie, and go to the first row. `at` holds where
+    it is, and what it found: see the names above. Comes back with DONE, or with NO_ROOM,
+    TABLE_TAKEN for a vertex that waits in `answer`, to go on where it was; with BAD_ORACLE where an
+    answer is worse than x. Reference: `ActiveSet.nearest` through `answer`, in
+    tests/test_projection.py.
     """
     starts, columns, entries = rows
     indices, values = answer
@@ -303,8 +304,10 @@ def nearest_member(  # type: ignore[no-untyped-def]
         for e in range(len(x)):
             y[e] += shift * r[e]
             x[e] *= 1.0 - step
+            r[e] = x[e] - y[e]
         for p in range(size):
             x[indices[p]] += step * values[p]
+            r[indices[p]] = x[indices[p]] - y[indices[p]]
         for q in range(count):
             weights[q] *= 1.0 - step
         at[LAST], exact = 1.0 if last else 0.0, False

@@ -31,6 +31,8 @@ SLACK = 1e3 * float(np.finfo(np.float64).eps)
 # Loads up to this size need no capacity.
 NO_LOAD = 1e-12
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
+# Kinds of losses and of limits that large points know; gradients that are given may be others.
+ONE_ROW, ONE_ENTRY = (LINEAR, GIVEN), (CAPACITY, UNLIMITED, GIVEN)
 
 
 # The share of the largest limit from which on a violation is more than rounding.

@@ -50,11 +50,9 @@ from tidewolf.kernels.active_set import (
     nearest_member,
 )
 from tidewolf.kernels.evaluate import (
-    CAPACITY,
-    GIVEN,
-    LINEAR,
     MOST,
-    UNLIMITED,
+    ONE_ENTRY,
+    ONE_ROW,
     count_limits,
     evaluate,
     note_peaks,
@@ -665,8 +663,7 @@ def rounds(  # type: ignore[no-untyped-def]
     exact, at[COUNT] = kernels[AT_PROJECT] != 0, count
     for i in range(permanent, plain):
         shares[i] = 0.0 if totals[i] == np.inf else 1.0  # not begun yet
-    is_large = kernels[AT_LARGE] != 0 and loss_kind in (LINEAR, GIVEN)
-    is_large = is_large and limit_kind in (CAPACITY, GIVEN, UNLIMITED)
+    is_large = kernels[AT_LARGE] != 0 and loss_kind in ONE_ROW and limit_kind in ONE_ENTRY
     for i in range(max(k, 1)):
         t, row = first + i, offset + i
         for j in range(cells):

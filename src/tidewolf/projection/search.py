@@ -95,7 +95,7 @@ def search(
     atoms, weights, x = start
     at, n, count = np.zeros(kernels.PLACES), len(x), len(weights)
     at[kernels.COUNT], at[kernels.BUDGET] = count, budget
-    x, moved = x.copy(), y.copy()
+    x, moved, r = x.copy(), y.copy(), np.empty(n)
     answer = (np.empty(K.max_nonzeros, np.int32), np.empty(K.max_nonzeros))
     data, numbers = as_bytes(K), (tol, float(CORRECTIVE_STEPS), CORRECTIVE_GAP * tol, tie_margin(K))
     few = MODE.interprets or kernels.nearest_member.is_interpreted(PASSES * n)
@@ -103,7 +103,7 @@ def search(
         with atoms.lock, interpreting(few):  # others may make it larger until then
             room = len(atoms.gram)
             weights = np.append(weights[:count], np.zeros(room - count))
-            work = (np.empty(n), np.zeros(n), np.empty(room))
+            work = (r, np.zeros(n), np.empty(room))
             rows = (atoms.starts, atoms.indices, atoms.values)  # plain: numba is slow on others
             found = (x, moved, data, answer, work, numbers, at)
             code = kernels.nearest_member.ready(

@@ -40,6 +40,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     TidewolfError,
     UnknownSession,
+    refuse,
     require,
     require_some,
 )
@@ -288,8 +289,10 @@ class Sessions:
         return Reply(200, answer, transaction.future)
 
     def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
-        if len(body.observations) > self.limits.observations:
-            raise InvalidInput(f"Send at most {self.limits.observations:,} observations at a time.")
+        refuse(
+            len(body.observations) > self.limits.observations,
+            f"Send at most {self.limits.observations:,} observations at a time.",
+        )
         found: list[dict[str, Any]] = []
         try:
             for item in body.observations:

@@ -22,10 +22,10 @@ from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
     UnknownSession,
+    refuse,
     require,
 )
 from tidewolf.storage import database, postgres, session_store
-from tidewolf.storage.database import Database, SQLite, explained
 
 # Rows that are copied at a time.
 _AT_ONCE = 256
@@ -96,7 +96,7 @@ def backup(
                 progress(done, len(infos))
             _copy_audit(source, copy, names)
     except (sqlite3.Error, OSError) as error:
-        raise explained(error, f"The copy {file}", "Give another file.") from None
+        raise database.explained(error, f"The copy {file}", "Give another file.") from None
     return len(infos)
 
 
@@ -147,11 +147,13 @@ def restore(
                 _put_back(source, target, info, replace, Path(file).name)
                 progress(done, len(infos))
     except (sqlite3.Error, OSError) as error:
-        raise explained(error, str(file), "Check the copy and the folder.") from None
+        raise database.explained(error, str(file), "Check the copy and the folder.") from None
     return len(infos)
 
 
-def _put_back(source: Database, target: Database, info: Any, replace: bool, file: str) -> None:
+def _put_back(
+    source: database.Database, target: database.Database, info: Any, replace: bool, file: str
+) -> None:
     old, name, *what = info
     sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
     there, epoch = target.rows(sql, (name,)), 0
@@ -173,7 +175,7 @@ def _put_back(source: Database, target: Database, info: Any, replace: bool, file
     database.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
 
 
-def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
+def _infos(db: database.Database, names: Sequence[str] | None, where: str) -> list[Any]:
     sql = "SELECT number, name, description, settings, created FROM sessions"
     if names is None:
         return db.rows(f"{sql} ORDER BY name")
@@ -185,7 +187,7 @@ def _infos(db: Database, names: Sequence[str] | None, where: str) -> list[Any]:
     return found
 
 
-def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
+def _copy_rows(source: database.Database, target: database.Database, old: int, new: int) -> None:
     for table in database.OF_A_SESSION:
         with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
             while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
@@ -193,7 +195,9 @@ def _copy_rows(source: Database, target: Database, old: int, new: int) -> None:
                 target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
 
 
-def _copy_audit(source: Database, target: Database, names: Sequence[str] | None) -> None:
+def _copy_audit(
+    source: database.Database, target: database.Database, names: Sequence[str] | None
+) -> None:
     with closing(source.stream("SELECT * FROM audit ORDER BY number")) as found:
         while rows := list(islice(found, _AT_ONCE)):
             chosen = [row for row in rows if names is None or row[3] in names]
@@ -204,26 +208,25 @@ def _copy_audit(source: Database, target: Database, names: Sequence[str] | None)
 
 
 @contextmanager
-def _reading(where: str | Path) -> Iterator[Database]:
+def _reading(where: str | Path) -> Iterator[database.Database]:
     """What is kept in a PostgreSQL or in a file, as it was at one moment."""
     if postgres.is_address(where):
         with _remote(str(where)) as remote:
-            if not remote.has_column("store", "name"):
-                raise InvalidInput(f"{remote.where} keeps no sessions.")
+            refuse(not remote.has_column("store", "name"), f"{remote.where} keeps no sessions.")
             database.require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
     path = Path(where).resolve()
     require(path.is_file(), InvalidInput, f"There is no file {path}.")
-    with closing(SQLite(path, "ro", _PATIENCE)) as db:
+    with closing(database.SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
         database.require_format(db, path)
         yield db
 
 
 @contextmanager
-def _new_file(path: Path) -> Iterator[Database]:
+def _new_file(path: Path) -> Iterator[database.Database]:
     """A file with the tables and nothing in them; what is written to it is whole and on disk, or it
     is gone.
     """
@@ -231,7 +234,7 @@ def _new_file(path: Path) -> Iterator[Database]:
     journal = Path(f"{path}-journal")
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
-        with closing(SQLite(path, "rwc")) as db:
+        with closing(database.SQLite(path, "rwc")) as db:
             db.pragmas("synchronous = FULL", f"application_id = {database.STORE_FILE}")
             with db.transaction():
                 database.make_store(db)
@@ -243,7 +246,7 @@ def _new_file(path: Path) -> Iterator[Database]:
 
 
 @contextmanager
-def _target(where: str | Path) -> Iterator[Database]:
+def _target(where: str | Path) -> Iterator[database.Database]:
     """Where sessions are restored to; all that is written is kept, or nothing."""
     if postgres.is_address(where):
         with _remote(str(where)) as remote:
