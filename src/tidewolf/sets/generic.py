@@ -90,29 +90,6 @@ class BoundPairs(settings.Check):
         return settings.Numbers().read(value) if isinstance(value, str | list) else None
 
 
-def require_pairs(A: Any, b: Any, name: str) -> None:
-    if A is None and b is None:
-        return
-    fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
-    given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
-    words = f"{given}; they must be (p, n) and (p,), both or neither."
-    setting = f"{'b' if A is None else 'A'}_{name}"
-    require(fits and np.shape(b) == np.shape(A)[:1], WrongShape, words, setting)
-
-
-def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
-    """A pair for each of n entries; n None is as many as are given."""
-    if pairs.shape == (2,) and n is not None:
-        pairs = np.tile(pairs, (n, 1))
-    words = "bounds of Polytope must be a pair (lower, upper) for each entry."
-    require(pairs.ndim == 2, WrongShape, words, "bounds")
-    lower, upper = pairs.T
-    for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
-        words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
-        raise EmptySet(words, setting="bounds")
-    return arrays.frozen(pairs)
-
-
 def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats]:
     if A is None or b is None:
         return np.zeros((0, n)), np.zeros(0)
@@ -270,16 +247,28 @@ class Polytope(ClosedForm, Boxed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_pairs(self.A_ub, self.b_ub, "ub")
-        require_pairs(self.A_eq, self.b_eq, "eq")
+        for name, A, b in (("ub", self.A_ub, self.b_ub), ("eq", self.A_eq, self.b_eq)):
+            rows, sides = np.shape(A), np.shape(b)
+            fits = len(rows) == 2 and rows[1] > 0 and b is not None and sides == rows[:1]
+            due = f"fit: (p, n) and (p,), both or neither, not of shapes {rows} and {sides}"
+            setting = f"{'b' if A is None else 'A'}_{name}"
+            self._require(fits or (A is None and b is None), setting, due, WrongShape)
         if self.bounds is not None:
-            table = self.A_ub if self.A_ub is not None else self.A_eq
-            entries = None if table is None else table.shape[1]
-            object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
+            self._set_bounds_of_each(self.bounds)
         if _solved_once(np.zeros(self.shape), self._program_in(self._given)) is None:
             require_nonempty(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
             require_bounded(self._rows)
+
+    def _set_bounds_of_each(self, pairs: Floats) -> None:
+        tables = [A for A in (self.A_ub, self.A_eq) if A is not None]
+        pairs = np.tile(pairs, (tables[0].shape[1], 1)) if pairs.ndim == 1 and tables else pairs
+        self._require(pairs.ndim == 2, "bounds", "be a pair (lower, upper) per entry", WrongShape)
+        lower, upper = pairs.T
+        wrong = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]
+        due = f"have room for each entry, not {pairs[wrong].tolist()} for entry {wrong.tolist()}"
+        self._require(not len(wrong), "bounds", due, EmptySet)
+        object.__setattr__(self, "bounds", arrays.frozen(pairs))
 
     @property
     def shape(self) -> Shape:
