@@ -21,16 +21,8 @@ from tidewolf import __version__, baselines, functions, learners, networks, prob
 from tidewolf import report as report_pages
 from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
-from tidewolf.core import checkpoint, jit
+from tidewolf.core import checkpoint, errors, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import (
-    Interrupted,
-    InvalidInput,
-    TidewolfError,
-    TidewolfWarning,
-    refuse,
-    require,
-)
 from tidewolf.core.lazy import Lazy
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Choice, Experiment, RunFolder, load
@@ -70,8 +62,8 @@ def invoke(arguments: Sequence[str]) -> int:
     except _UsageError as error:
         message = error.format_message()
         message += "" if message.endswith((".", "?")) else "."
-    except TidewolfError as error:
-        message, code = str(error), 130 if isinstance(error, Interrupted) else 2
+    except errors.TidewolfError as error:
+        message, code = str(error), 130 if isinstance(error, errors.Interrupted) else 2
     except MemoryError as error:
         detail = f": {error}" if str(error) else ""
         message = f"There is not enough memory{detail}. Ask for less, or use a larger machine."
@@ -86,7 +78,7 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
-    if issubclass(category, TidewolfWarning):
+    if issubclass(category, errors.TidewolfWarning):
         sys.stderr.write(f"Warning: {message}\n")
     else:
         show(message, category, *where, **more)
@@ -217,7 +209,7 @@ def report(
       tidewolf report out --figures
     """
     folder = RunFolder.open(directory)
-    refuse(
+    errors.refuse(
         not folder.complete, f"The run is not complete; `tidewolf resume {directory}` completes it."
     )
     with folder.locked():
@@ -271,7 +263,7 @@ def new(
 
 def _write(files: dict[Path, bytes], force: bool) -> None:
     for file in (file for file in reversed(files) if file.exists() and not force):
-        raise InvalidInput(f"{file} exists already; use another name, or --force.")
+        raise errors.InvalidInput(f"{file} exists already; use another name, or --force.")
     for file, content in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.write(file, content)
@@ -296,8 +288,10 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    require(
-        kind == "te", InvalidInput, f"Expected te, folders of traffic engineering, not {kind!r}."
+    errors.require(
+        kind == "te",
+        errors.InvalidInput,
+        f"Expected te, folders of traffic engineering, not {kind!r}.",
     )
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
@@ -329,7 +323,7 @@ def requested_experiment(
     found = found.only(names) if names else found
     if cautions is None:
         return found
-    refuse(
+    errors.refuse(
         not any("caution" in described.learner_keys(each.name) for each in found.learners),
         "No learner of this run has a caution: leave --caution out.",
     )
@@ -376,7 +370,7 @@ def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -
             )
         folder.write_summary(found)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
+        raise errors.Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
     if as_json:
         screen.print_json({**folder.records(found), "left_out": dict(experiment.left_out)})
         return
@@ -538,8 +532,10 @@ def sweep_command(
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    require(
-        equals, InvalidInput, f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+    errors.require(
+        equals,
+        errors.InvalidInput,
+        f"--knob takes a name and values, such as caution=1,10, not {text!r}.",
     )
 
     def value(part: str) -> float:
@@ -554,7 +550,7 @@ def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> li
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"{option} takes {'whole ' * (kind is int)}numbers such as 1,10, not {text!r}."
         ) from None
 
@@ -620,7 +616,7 @@ def list_command(
             settings = described.kind_keys(found[name]) if of is None else of(name)
             return screen.show_settings(name, _summary(found[name]), settings)
     near = did_you_mean(name, [each for found in every.values() for each in found])
-    raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
+    raise errors.InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
 
 
 def _summary(member: Any) -> str:
