@@ -75,7 +75,7 @@ dist: .venv-dist/.done
 	.venv-dist/bin/python -m tools.dist
 
 tables: $(VENV)/.dev
-	$(BIN)/python -m benchmarks table ranks traffic network energy gateway portfolio matrix paper size calls --write
+	$(BIN)/python -m benchmarks table ranks traffic network energy gateway portfolio matrix paper size bars calls --write
 
 readme: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.readme

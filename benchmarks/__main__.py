@@ -4,11 +4,13 @@
     python -m benchmarks rounds first_use       bars of these kinds
     python -m benchmarks                        what `make bench` runs: bars, in about ten minutes
 
-With `--strict` the exit code is 1 if a bar fails. The words after a command of the first line, or
-after `decisions`, `operating` or `service`, are its arguments.
+With `--strict` the exit code is 1 if a bar fails; with `--record` bars are kept in
+benchmarks/results/bars.json, to be committed, for the table `bars`. The words after a command of
+the first line, or after `decisions`, `operating` or `service`, are its arguments.
 """
 
 import os
+import shlex
 import sys
 from importlib import import_module
 
@@ -29,7 +31,8 @@ BARS = (("rounds",), ("first_use",), ("service",), ("decisions", "cut"), (*PART,
 def main(words: list[str]) -> int:
     from benchmarks.measuring import summary
 
-    strict, names = "--strict" in words, [word for word in words if word != "--strict"]
+    strict, record = "--strict" in words, "--record" in words
+    names = [word for word in words if word not in ("--strict", "--record")]
     asked = [tuple(names)] if names[:1] and names[0] in WITH_ARGUMENTS else [(n,) for n in names]
     failed = False
     for name, *arguments in asked or BARS:
@@ -38,8 +41,9 @@ def main(words: list[str]) -> int:
             return 2
         module, _, function = KNOWN[name].partition(":")
         report = getattr(import_module(f"benchmarks.{module}"), function or "report")
+        arguments += ["--record"] * (record and names[:1] == ["run"])
         failed |= bool(report(arguments) if name in WITH_ARGUMENTS else report())
-    return int(failed or (not summary() and strict))
+    return int(failed or (not summary(shlex.join(names), record) and strict))
 
 
 sys.exit(main(sys.argv[1:]))

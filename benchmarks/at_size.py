@@ -82,12 +82,14 @@ def demands(pairs: Floats, nodes: int, rounds: int, seed: int = 0) -> Floats:
     return np.asarray(pull[:, i] * pull[:, j] * np.exp(0.1 * rng.standard_normal((rounds, len(i)))))
 
 
-def traffic(nodes: int, rounds: int, room: float, seed: int = 0) -> tuple[Any, tw.Stream]:
-    """The tunnels and the rounds; links may carry `room` times what equal splits need in the
-    busiest round.
+def traffic(
+    nodes: int, rounds: int, room: float, seed: int = 0, each: int = TUNNELS
+) -> tuple[Any, tw.Stream]:
+    """Up to `each` tunnels per pair, and the rounds; links may carry `room` times what equal splits
+    need in the busiest round.
     """
     ends = [(i, j) for i in range(nodes) for j in range(nodes) if i != j]
-    tunnels = tw.networks.Tunnels(network(nodes), ends, TUNNELS)
+    tunnels = tw.networks.Tunnels(network(nodes), ends, each)
     incidence, owner = tunnels.incidence, tunnels.path_pair
     sent = demands(np.array(ends).T, nodes, rounds, seed)
     needed = incidence @ (tunnels.splits.center * sent.max(axis=0)[owner])
@@ -98,10 +100,14 @@ def traffic(nodes: int, rounds: int, room: float, seed: int = 0) -> tuple[Any, t
     return tunnels, tw.Stream(delay, limit)
 
 
-def decisions(nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM) -> list[list[float]]:
-    """Seconds of each decision of a session: by the clock, and of one core."""
-    tunnels, stream = traffic(nodes, rounds, room)
-    session = tw.Session(tw.Ensemble(tunnels.splits, experts=[tw.experts.Resolve()]))
+def decisions(
+    nodes: int = NODES, rounds: int = ROUNDS, room: float = ROOM, each: int = TUNNELS, *more: Any
+) -> list[list[float]]:
+    """Seconds of each decision of a session: by the clock, and of one core; `more` are experts
+    beside `Resolve`.
+    """
+    tunnels, stream = traffic(nodes, rounds, room, each=each)
+    session = tw.Session(tw.Ensemble(tunnels.splits, experts=[*more, tw.experts.Resolve()]))
     found: list[list[float]] = [[], []]
     for t in range(rounds):
         clock, core = perf_counter(), process_time()

@@ -1,8 +1,9 @@
 """What benchmarks share: bars, times, fresh processes and the choice of sections.
 
 A bar is a measured number beside the number that is asked for. Every bar that is printed is kept
-for the table at the end of `make bench` and for out/bench/bars.json; `python -m benchmarks
---strict` exits 1 if one fails. Machines are noisy: only ratios within one run are worth quoting.
+for the table at the end of `make bench` and for out/bench/bars.json, with `--record` for
+benchmarks/results/bars.json; `python -m benchmarks --strict` exits 1 if one fails. Machines are
+noisy: only ratios within one run are worth quoting.
 """
 
 from __future__ import annotations
@@ -44,11 +45,16 @@ class Bar:
         return bool(self.measured >= self.bar if self.least else self.measured <= self.bar)
 
     @property
+    def words(self) -> tuple[str, str, str]:
+        """What was measured, what is asked, and the verdict."""
+        asked = f"{'at least' if self.least else 'at most'} {number(self.bar, self.unit)}"
+        return number(self.measured, self.unit), asked, "holds" if self.holds else "FAILS"
+
+    @property
     def line(self) -> str:
         """Such as: holds   8.4 us  at most 38 us  simplex n = 100, a recorded round (a note)."""
-        bar = f"{'at least' if self.least else 'at most'} {number(self.bar, self.unit)}"
-        note, verdict = f" ({self.note})" * bool(self.note), "holds" if self.holds else "FAILS"
-        text = f"{verdict} {number(self.measured, self.unit):>9}  {bar:16} {self.name}{note}"
+        note, (measured, asked, verdict) = f" ({self.note})" * bool(self.note), self.words
+        text = f"{verdict} {measured:>9}  {asked:16} {self.name}{note}"
         given: Any = {"initial_indent": "  ", "break_on_hyphens": False}
         return fill(text, 80, subsequent_indent=" " * 36, **given)
 
@@ -66,14 +72,16 @@ def show(bars: Iterable[Bar]) -> None:
         _shown.append(bar)
 
 
-def summary() -> bool:
-    """Print every bar of this run, add them to out/bench/bars.json; whether all of them hold."""
+def summary(command: str, record: bool) -> bool:
+    """Print every bar of this run, add them to a file; whether all of them hold."""
+    from benchmarks.suite import RESULTS, made
+
     if not _shown:
         return True
-    path = OUT / "bars.json"
+    path = (RESULTS if record else OUT) / "bars.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     table = {bar["name"]: bar for bar in json.loads(path.read_text())} if path.exists() else {}
-    table |= {bar.name: asdict(bar) | {"holds": bar.holds} for bar in _shown}
+    table |= {bar.name: asdict(bar) | made(command) for bar in _shown}
     path.write_text(json.dumps(list(table.values()), indent=1) + "\n")
     held = sum(bar.holds for bar in _shown)
     print(f"Bars: {held} of {len(_shown)} hold", *(bar.line for bar in _shown), sep="\n")

@@ -30,6 +30,7 @@ SUITES = ("ranks", *RANKED, "size")
 PAGES = {
     **dict.fromkeys(SUITES, ("suites", "results")),
     "size": ("performance", "results"),
+    "bars": ("targets", "results"),
     "calls": ("index", "calls"),
     "rounds": ("performance", "rounds"),
     "sdplib": ("public", "public_sdplib"),

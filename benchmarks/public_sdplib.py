@@ -93,17 +93,6 @@ def parse(text: str) -> SparseProgram:
     return SparseProgram(n, np.array(c), matrix, row - 1, column - 1, table[:, 4])
 
 
-def max_cut(weights: Floats) -> SparseProgram:
-    """The relaxation of a graph's largest cut: F_0 = (diag(W 1) - W)/4, Y_ii = 1."""
-    n, F = len(weights), np.triu(np.diag(weights.sum(axis=1)) - weights) / 4
-    row, column = np.nonzero(F)
-    values = F[row, column]
-    matrix = np.concatenate([np.zeros(len(row), dtype=np.int64), np.arange(1, n + 1)])
-    each, ones = np.arange(n), np.ones(n)
-    row, column = np.concatenate([[row, column], [each, each]], axis=1)
-    return SparseProgram(n, ones, matrix, row, column, np.concatenate([values, ones]))
-
-
 def stream(program: SparseProgram) -> tuple[tw.sets.ConvexSet, tw.Stream]:
     """(D) as a set and one round: minimise <-F_0, Y> under equations on entries."""
     n, trace = program.n, None
@@ -167,12 +156,11 @@ def row(name: str) -> tuple[str, ...]:
         return name, str(n), published, f"{ABSENT}: too large", "", ""
     if not path.is_file():
         return name, str(n), published, f"{ABSENT}: file absent", "", ""
-    return name, str(n), published, *solved(read(path))
+    return name, str(n), published, *solved(*stream(read(path)))
 
 
-def solved(program: SparseProgram) -> tuple[str, str, str]:
+def solved(K: tw.sets.ConvexSet, rounds: tw.Stream) -> tuple[str, str, str]:
     """What was reached, what no matrix passes, CPU seconds."""
-    K, rounds = stream(program)
     begun = process_time()
     best = tw.best_in_hindsight(K, rounds)
     seconds = process_time() - begun
@@ -181,9 +169,15 @@ def solved(program: SparseProgram) -> tuple[str, str, str]:
 
 
 def generated(n: int) -> tuple[str, ...]:
-    """The row of a random graph that needs no file, nodes with DEGREE neighbours on average."""
+    """The row of a random graph that needs no file, nodes with DEGREE neighbours on average: its
+    largest cut, F_0 = (diag(W 1) - W) / 4 and Y_ii = 1.
+    """
     edges = np.triu(np.random.default_rng(n).random((n, n)) < DEGREE / n, 1).astype(np.float64)
-    return f"random graph {n}", str(n), "", *solved(max_cut(edges + edges.T))
+    W, i, ones = edges + edges.T, np.arange(n), np.ones(n)
+    limits = tw.functions.Range.of([((i, i), ones, ones)], (n, n))
+    losses = tw.functions.Linear((W - np.diag(W.sum(axis=1)))[None] / 4)
+    rounds = tw.Stream(losses, limits)
+    return f"random graph {n}", str(n), "", *solved(tw.sets.BoundedPSD(n, n), rounds)
 
 
 def table() -> Table:

@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import tidewolf as tw
-from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 
@@ -119,7 +118,7 @@ def load(folder: Path | None = None) -> list[str]:
 
     before = dict(METHODS)
     if folder and not folder.is_dir():
-        raise InvalidInput(f"There is no folder {folder}; `python -m benchmarks add` makes one.")
+        raise SystemExit(f"There is no folder {folder}; `python -m benchmarks add` makes one.")
     for path in sorted(folder.glob("*.toml")) if folder else ():
         task("own", path.stem, recorded=True)(partial(_of_file, path))
     for path in sorted(folder.glob("*.py")) if folder else ():

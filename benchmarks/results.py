@@ -11,6 +11,7 @@ and has no rank. Bold: rank 1, and the least loss, violation, churn and time amo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,6 +63,8 @@ SIZES = {
 }
 """Columns, and colors of lines."""
 EXACT, UNITS = [*SIZES][3:5], {"flow": "arcs", "trees": "edges"}
+TITLES = {"psd": "positive semidefinite matrices", "birkhoff": "Birkhoff polytope",
+          "trees": "spanning trees", "nuclear": "nuclear norm ball"}  # fmt: skip
 LEADER, FRONTIERS = 12.40, {"exact projection (Sinha-Vaze)": -1.0, "re-solving": 0.3}
 """By how many percent Ensemble's loss may be above the least possible on `meta`, with the leader as
 an expert, and above what these reach at its violation.
@@ -122,9 +125,11 @@ def cell(row: dict[str, Any], number: str) -> str:
     return text
 
 
-def table(name: str, folder: Path = RESULTS) -> Table:
-    """That of a suite, or of ranks over all tasks."""
+def table(name: str = "bars", folder: Path = RESULTS) -> Table:
+    """That of a suite, of ranks over all tasks, or of our own bars."""
     rows = read(folder, *(RANKED if name == "ranks" else [name]))
+    if rows and name == "bars":
+        return asked(rows)
     if not rows:
         raise Skipped(f"there are no results in {folder}; `python -m benchmarks run` makes them")
     if name in ("ranks", "size"):
@@ -143,6 +148,18 @@ def table(name: str, folder: Path = RESULTS) -> Table:
                 cells.append(f"**{text}**" if bold else text)
             lines.append((*cells, str(each.rank or "")))
     return Table(("task", "method", *columns.values(), "rank"), lines, origin(rows))
+
+
+def asked(rows: Rows) -> Table:
+    """Our own targets: what was measured, in which commit, by which command."""
+    lines = []
+    for row in rows:
+        bar = Bar(**{field.name: row[field.name] for field in fields(Bar)})
+        *cells, verdict = bar.words
+        verdict = verdict if bar.holds else f"**{verdict}**"
+        command = f"`python -m benchmarks {row['command']}`".replace(" `", "`")
+        lines.append((bar.name, *cells, verdict, row["commit"], command))
+    return Table(("target", "measured", "asked", "", "commit", "command"), lines)
 
 
 def all_ranks(rows: Rows) -> tuple[list[str], dict[str, dict[str, int]]]:
@@ -376,5 +393,7 @@ def _sizes(ax: Any, rows: Rows, family: str) -> None:
     every = sorted({row["size"] for row in played})
     ax.set_xticks(every, map("{:,}".format, every))
     ax.set_xticks([], minor=True)
-    ax.set(title=family, xlabel=UNITS.get(family, "rows"), ylabel="ms per decision")
+    ax.set(
+        title=TITLES.get(family, family), xlabel=UNITS.get(family, "rows"), ylabel="ms per decision"
+    )
     ax.grid(color="#EEEEEE")

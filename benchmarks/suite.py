@@ -39,6 +39,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from itertools import repeat
 from math import ceil
 from pathlib import Path
 from textwrap import fill
@@ -49,7 +50,7 @@ import numpy as np
 
 import tidewolf as tw
 from benchmarks.measuring import OUT, ROOT, show
-from benchmarks.registry import METHODS, TASKS, Given, Setting, Task, load
+from benchmarks.registry import METHODS, TASKS, Given, Task, load
 from tidewolf.core.batch import Unlimited
 from tidewolf.core.errors import InvalidInput, TidewolfError
 from tidewolf.core.types import Floats
@@ -146,9 +147,9 @@ def first_of(task: Task, problem: Problem) -> int:
     return task.first if task.first < len(problem) else 3 * len(problem) // 4
 
 
-def runs_of(
-    task: Task, problems: Sequence[Problem], make: Any, setting: Setting, most: float
-) -> list[dict[str, Any]] | None:
+def result(
+    task: Task, problems: Sequence[Problem], best: Sequence[Any], make: Any, most: float
+) -> dict[str, Any] | None:
     """The numbers of a run for each seed; None if they would take over `most` seconds."""
     given = [
         Given(problem.K, len(problem), first_of(task, problem), problem.period, seed)
@@ -157,7 +158,7 @@ def runs_of(
 
     def part(rounds: int) -> dict[str, Any]:
         few = replace(problems[0], stream=problems[0].stream[:rounds])
-        return played(task._replace(numbers=None), few, partial(make, **setting), given[0])
+        return played(task._replace(numbers=None), few, make, given[0])
 
     part(4)  # it may compile
     if part(4)["us"] * given[0].rounds * len(problems) > 1e6 * most:
@@ -168,15 +169,15 @@ def runs_of(
     tracemalloc.stop()
     if len(problems) == 1:  # of several seeds the median counts, and the first loads machine code
         part(1 + SHORT // problems[0].K.shape[0])
-    each = zip(problems, given, strict=True)
-    runs = [played(task, problem, partial(make, **setting), known) for problem, known in each]
-    runs[0]["MB"] = size
-    return runs
+    runs = [played(task, *each) for each in zip(problems, repeat(make), given, strict=False)]
+    for run, other in zip(runs, best, strict=False):
+        run["regret %"] = 100.0 * (run["loss"] - other["upper"]) / (abs(other["upper"]) or 1.0)
+    return gathered([runs[0] | {"MB": size}, *runs[1:]])
 
 
-def within(seconds: float, work: Callable[[], Any]) -> Any:
-    """What a function returns in a process of its own; None if that takes longer, in processor time
-    or four times as long by the clock.
+def within(seconds: float, slow: str, work: Callable[[], Any]) -> dict[str, Any]:
+    """What a function finds in a process of its own, as a part of a row; or why it does not, which
+    is `slow` after so many seconds of processor time, or four times as many by the clock.
     """
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
@@ -184,28 +185,26 @@ def within(seconds: float, work: Callable[[], Any]) -> Any:
     def answer() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (ceil(seconds), ceil(seconds) + 1))
         try:
-            there.send((work(), ""))
-        except TidewolfError as why:
-            there.send((None, str(why)))
+            found = work()
+            there.send({"numbers": found} if found else {"skipped": slow})
+        except TidewolfError as why:  # one method that fails does not end the others
+            there.send({"skipped": str(why)})
         except Exception as why:
             traceback.print_exc(limit=-2)
-            there.send((None, f"{type(why).__name__}: {why}"))
+            there.send({"skipped": f"{type(why).__name__}: {why}"})
 
     process = context.Process(target=answer, daemon=True)
     process.start()
     there.close()
     try:
-        found, why = here.recv() if here.poll(4 * seconds) else (None, "")
+        return here.recv() if here.poll(4 * seconds) else {"skipped": slow}
     except EOFError:
         process.join()
-        words = "Its process ended, perhaps for lack of memory."
-        found, why = None, words * (process.exitcode != -signal.SIGXCPU)
+        ended = "Its process ended, perhaps for lack of memory."
+        return {"skipped": slow if process.exitcode == -signal.SIGXCPU else ended}
     finally:
         process.kill()
         process.join()
-    if why:
-        raise InvalidInput(why)
-    return found
 
 
 def comparator(task: Task, problem: Problem) -> dict[str, Any]:
@@ -249,15 +248,9 @@ def rows_of(
             continue
         others = [s for s in settings if limits or not FOR_LIMITS.keys() & s.keys()]
         for setting in ({}, *others * (sweep and not task.methods)):
+            work = partial(result, task, problems, best, partial(make, **setting), limit)
             row = about | {"method": each, "setting": dict(setting)}
-            try:
-                runs = within(limit, partial(runs_of, task, problems, make, setting, limit))
-                for run, other in zip(runs or (), best, strict=False):
-                    upper = other["upper"]
-                    run["regret %"] = 100.0 * (run["loss"] - upper) / (abs(upper) or 1.0)
-                row |= {"numbers": gathered(runs)} if runs else {"skipped": slow}
-            except InvalidInput as why:  # one method that fails does not end the others
-                row["skipped"] = str(why)
+            row |= within(limit, slow, work)
             yield row
             if "skipped" in row and not setting:
                 break
@@ -322,10 +315,7 @@ def report(words: Sequence[str] = ()) -> int:
     parser.add_argument("--from", dest="folder", type=Path, help="a folder of tasks and methods")
     given = parser.parse_args(words)
     load()
-    try:
-        own = load(given.folder)
-    except InvalidInput as missing:
-        parser.error(str(missing))
+    own = load(given.folder)
     known = {*TASKS, *METHODS, *(task.suite for task in TASKS.values())}
     if unknown := {*given.names, *(given.methods or ())} - known:
         parser.error(f"{min(unknown)!r} is not in what `python -m benchmarks list` prints.")

@@ -34,6 +34,10 @@ DATES, CSV = "tests/test_dates.py", "tests/test_files.py"
 EXCEL, GAPS = "tests/test_files.py", "tests/test_gaps.py"
 GROUP = "tests/test_descent.py"
 ROUNDS = "tests/test_rounds.py"
+OUTAGE_WEIGHTS = (
+    "tests/test_available.py::"
+    "test_an_outage_that_moves_the_decision_leaves_the_weights_of_other_rounds_as_they_were"
+)
 RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without"
 NETWORK, ROUND_READER = "tests/test_networks.py", "tests/test_round_reader.py"
 CVXPY = "tests/test_from_cvxpy.py"
@@ -183,9 +187,19 @@ PATCHES = {
             PLAIN_STEPS,
         ),
         "a projection begins where the last one did": Patch(
-            "            y = own.y + 0.0  # one to give away",
-            "            y = own.before_projection + 0.0",
+            "            y = own.y + 0.0 if",
+            "            y = own.before_projection + 0.0 if",
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
+        ),
+        "all weights learn from an outage": Patch(
+            "own = state.outage if all(one.apart for one in observed) else None",
+            "own = None",
+            OUTAGE_WEIGHTS,
+        ),
+        "the next outage begins with the weights of the last one": Patch(
+            "not waiting and not state.upcoming.apart:",
+            "False:",
+            OUTAGE_WEIGHTS,
         ),
         "a kernel plays for whoever overrides the learner": Patch(
             """ if "__final__" in vars(type(self)) else None""",

@@ -136,6 +136,24 @@ def test_what_is_known_after_all_takes_the_place_of_an_outage():
         assert np.array_equal(learner.act(again), learner.act(state))
 
 
+def test_an_outage_that_moves_the_decision_leaves_the_weights_of_other_rounds_as_they_were():
+    K, rng = tw.sets.Simplex(4), np.random.default_rng(0)
+    losses = tw.functions.Linear([0.0, 0.3, 0.4, 2.0] + 0.5 * rng.standard_normal((70, 4)))
+    for entry, moves, kernel in ((0, True, True), (0, True, False), (3, False, True)):
+        learner = tw.Ensemble(K, max_move=None if kernel else 2.0)
+        assert (learner.compiled is not None) is kernel
+        out = [[entry] if 40 <= t < 60 else None for t in range(70)]
+        stream = tw.Stream(losses, unavailable=out)
+        states = [played.state for played in tw.play(learner, stream)]
+        assert np.array_equal(states[39].mixer.totals, states[59].mixer.totals) is moves
+        assert [state.outage is not None for state in states] == [
+            moves and 40 <= t < 60 for t in range(70)
+        ]
+        if moves:
+            assert (states[59].outage.totals != states[39].mixer.totals).any()
+        assert not np.array_equal(states[60].mixer.totals, states[59].mixer.totals)
+
+
 def test_only_calls_that_are_needed_are_made_and_counted():
     learner = tw.LyapunovDescent(FLOWS, calls_per_round=0.01)
     state = learner.start()

@@ -285,4 +285,4 @@ def test_rows_are_read_as_tables_are_or_refused(body, data):
     row = {key: value if isinstance(value, dict | list) else [value] for key, value in row.items()}
     assert found == by_tables(reader, row)
     assert reader.functions(row) == found  # with names that were seen before
-    assert len(reader._layouts) <= building.MOST_LAYOUTS
+    assert reader._layout.cache_info().currsize <= building.MOST_LAYOUTS

@@ -11,7 +11,7 @@ import tidewolf as tw
 from refused import refused_command
 from tables import SIMPLEX
 from tidewolf.cli import main
-from tidewolf.experiments.incumbent import Incumbent, play_incumbent, savings
+from tidewolf.experiments.compare import Incumbent, play_incumbent, savings
 
 pytestmark = pytest.mark.usefixtures("no_pages")
 ROUNDS = 20

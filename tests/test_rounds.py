@@ -682,6 +682,7 @@ def test_short_runs_are_interpreted_and_the_same(name, kind, monkeypatch):
             patch.setattr(recording, "SHORT", 25 * K.shape[0])
             patch.setattr(jit.Kernel, "compiled", property(lambda kernel: pytest.fail("compiled")))
             interpreted = recorded(make(K, **options), played)
+            assert interpreted.state.t == 25  # with the point of the next round
         for part in ("losses", "violations", "calls", "distances", "solves"):
             one, other = np.array(getattr(compiled, part)), np.array(getattr(interpreted, part))
             np.testing.assert_allclose(one, other, atol=1e-9, err_msg=part)

@@ -320,9 +320,11 @@ class OnlineAllocator(_Estimator):
         X = _as_pandas(X)
         validate_data(self, X, dtype=np.float64, reset=False)
         held = self.previous_weights
-        held = np.full(len(self.weights_), held) if np.isscalar(held) else held
-        settings = {"name": type(self).__name__, "previous_weights": held}
-        settings |= self.portfolio_params or {}
+        settings = {
+            "name": type(self).__name__,
+            "previous_weights": np.full(len(self.weights_), held) if np.isscalar(held) else held,
+            **(self.portfolio_params or {}),
+        }
         return Portfolio(X=X, weights=np.array(self.weights_), **settings)
 
     def score(self, X: Any, y: Any = None) -> float:

@@ -39,7 +39,14 @@ import numpy as np
 from tidewolf.core import arrays, errors, frames, round_info, sparse
 from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, TidewolfError, require
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotSupported,
+    OtherContent,
+    TidewolfError,
+    refuse,
+    require,
+)
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
@@ -545,8 +552,10 @@ def _rows(x: Any, limits: int, what: str) -> Any:
 
 
 def _require_alone(this: str, *others: object) -> None:
-    if any(other is not None for other in others):
-        raise InvalidInput(f"observe was given the same twice, by {this} and otherwise: give one.")
+    refuse(
+        any(other is not None for other in others),
+        f"observe was given the same twice, by {this} and otherwise: give one.",
+    )
 
 
 def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:

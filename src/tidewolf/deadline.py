@@ -22,20 +22,12 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self, final
 
 from tidewolf.core.arrays import SILENCE
-from tidewolf.experts.base import (
-    Adviser,
-    AdviserFailed,
-    Proposals,
-    asking,
-    in_words,
-    is_refusal,
-    proposed,
-)
+from tidewolf.experts import base
 
 
 class Heard(NamedTuple):
     # None: none was asked, they are asked at once
-    answers: tuple[Proposals | None, ...] | None = None
+    answers: tuple[base.Proposals | None, ...] | None = None
     # by the name of their first expert: what their error says, None if they were late
     skipped: Mapping[str, str | None] = {}
 
@@ -43,7 +35,7 @@ class Heard(NamedTuple):
         if self.answers is None:
             return nullcontext()
         left = iter(self.answers)
-        return asking(lambda name, adviser, args: next(left))
+        return base.asking(lambda name, adviser, args: next(left))
 
 
 class Absent(NamedTuple):
@@ -67,16 +59,18 @@ class Absent(NamedTuple):
 
     def in_words(self, who: str) -> str:
         late, failed = (f"{n:,} round{'s' * (n > 1)}" for n in (self.late, self.failed))
-        did = [f"missed the deadline of {late}"] if self.late else []
-        did += [f"failed in {failed} ({self.error})"] if self.failed else []
+        did = (
+            *([f"missed the deadline of {late}"] if self.late else []),
+            *([f"failed in {failed} ({self.error})"] if self.failed else []),
+        )
         return f"{who} {' and '.join(did)}, and slept there; last in round {self.last}."
 
 
 @final
 class Call:
-    def __init__(self, adviser: Adviser, args: tuple[Any, ...]) -> None:
+    def __init__(self, adviser: base.Adviser, args: tuple[Any, ...]) -> None:
         self.adviser, self.args = adviser, args
-        self.answer: Proposals | None = None
+        self.answer: base.Proposals | None = None
         self.error: Exception | None = None
         # whether it still ran at a deadline
         self.was_late = False
@@ -86,7 +80,7 @@ class Call:
     def _run(self) -> None:
         try:
             with SILENCE:
-                self.answer = proposed(self.adviser, self.args)
+                self.answer = base.proposed(self.adviser, self.args)
         except Exception as error:  # anybody's policy, or a solver that failed: it has no advice
             self.error = error
         finally:
@@ -96,7 +90,7 @@ class Call:
         """Whether it has come back by then; None: waits for as long as that takes."""
         return self._done.wait(None if until is None else max(0.0, until - time.monotonic()))
 
-    def is_of(self, adviser: Adviser, args: tuple[Any, ...]) -> bool:
+    def is_of(self, adviser: base.Adviser, args: tuple[Any, ...]) -> bool:
         return self.adviser is adviser and all(map(_same, self.args, args))
 
 
@@ -130,9 +124,9 @@ class Advisers:
     def limit(self, deadline: float) -> None:
         self._deadline, self.in_threads = deadline, True
 
-    def failed(self, failed: AdviserFailed, number: int) -> None:
+    def failed(self, failed: base.AdviserFailed, number: int) -> None:
         self.in_threads = True
-        self.skip({failed.name: in_words(failed.error)}, number)
+        self.skip({failed.name: base.in_words(failed.error)}, number)
 
     def skip(self, skipped: Mapping[str, str | None], number: int) -> None:
         for name, error in skipped.items():
@@ -144,15 +138,17 @@ class Advisers:
         """
         if not self.in_threads:
             return Heard()
-        heard: list[tuple[str, Proposals | None]] = []
+        heard: list[tuple[str, base.Proposals | None]] = []
         skipped: dict[str, str | None] = {}
 
-        def begin(name: str, adviser: Adviser, args: tuple[Any, ...]) -> None:
+        def begin(name: str, adviser: base.Adviser, args: tuple[Any, ...]) -> None:
             call = self._calls.get(name)
             if call is None or (not call.is_of(adviser, args) and call.is_over(0.0)):
                 self._calls[name] = Call(adviser, args)
 
-        def listen(name: str, adviser: Adviser, args: tuple[Any, ...]) -> Proposals | None:
+        def listen(
+            name: str, adviser: base.Adviser, args: tuple[Any, ...]
+        ) -> base.Proposals | None:
             if name in skipped:
                 heard.append((name, None))
                 return None
@@ -163,16 +159,16 @@ class Advisers:
             over = call.is_of(adviser, args) and call.is_over(until)
             call.was_late = not over
             answer, error = (call.answer, call.error) if over else (None, None)
-            if error is not None and is_refusal(error, args):
+            if error is not None and base.is_refusal(error, args):
                 raise error
             if answer is None:
-                skipped[name] = None if error is None else in_words(error)
+                skipped[name] = None if error is None else base.in_words(error)
             heard.append((name, answer))
             return answer
 
-        with asking(begin):
+        with base.asking(begin):
             commit_next()
-        with asking(listen):
+        with base.asking(listen):
             commit_next()
             while any(answer is not None and name in skipped for name, answer in heard):
                 heard.clear()

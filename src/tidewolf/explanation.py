@@ -580,8 +580,9 @@ class LastRound:
         if before is not None and given is not None:
             gain = arrays.inner(given.loss_gradient, before - x)
         (loss, limit), (loss_before, _) = self.values(x), self.values(before)
-        played = self.values(self.feedback.x)[1]
-        return Outlook(self.feedback.round, loss, loss_before, limit, played, gain)
+        return Outlook(
+            self.feedback.round, loss, loss_before, limit, self.values(self.feedback.x)[1], gain
+        )
 
     def limits(self, x: Array, prices: Floats | None) -> tuple[Limit, ...]:
         batch = self.constraint
@@ -619,8 +620,9 @@ class LastRound:
         ):
             now, then = self.constraint.c[0, ...], old.constraint.c[0, ...]
             load, least = np.maximum(flat(x), flat(before)), np.minimum(flat(now), flat(then))
-            is_full = (load >= NEARLY_FULL * least).astype(np.float64)
-            found["capacities"] = moves(now, then, self.name, is_full)
+            found["capacities"] = moves(
+                now, then, self.name, (load >= NEARLY_FULL * least).astype(np.float64)
+            )
         return found
 
 
@@ -660,8 +662,9 @@ def explained(
         (one for one in capabilities.experts_of(learner, state) if one.rounds == state.t), None
     )
     own = events.decision(state, number)
-    free = getattr(learner, "stands_at", learner.act)(state) if own is None else own.free
-    far = available.distance_moved(x, free)
+    far = available.distance_moved(
+        x, getattr(learner, "stands_at", learner.act)(state) if own is None else own.free
+    )
     if last.decided is None and number:
         notes = (f"{past.came}: what moved the decision is not known.", *notes)
     return Explanation(

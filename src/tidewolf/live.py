@@ -68,6 +68,7 @@ from tidewolf.core.errors import (
     InvalidInput,
     OtherSettings,
     TidewolfError,
+    refuse,
     require,
 )
 from tidewolf.core.values import identity
@@ -190,8 +191,7 @@ def parse(text: str | bytes) -> Line:
     >>> parse('{"unavailable": ["DEN > NYC"]}').info
     {'unavailable': ['DEN > NYC']}
     """
-    if len(text) > LONGEST:
-        raise InvalidInput(f"A row has at most {LONGEST:,} bytes; this line has more.")
+    refuse(len(text) > LONGEST, f"A row has at most {LONGEST:,} bytes; this line has more.")
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8-sig")

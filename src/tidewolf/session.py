@@ -55,7 +55,6 @@ from tidewolf.methods.events import (
 )
 from tidewolf.methods.kernel_functions import Functions
 from tidewolf.methods.partly_seen import LastCosts
-from tidewolf.observation import is_vector
 from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
@@ -666,17 +665,14 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 _ = self.state  # committed
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
-            known = self._past_of(number), self._place, number, names, skipped
+            past, journal, steps = self._past, self._journal, list[Any]()
+            is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
+            if journal is not None and number > 0 and not is_known:
+                with suppress(errors.TidewolfError):
+                    steps = journal.way()
+                self._past = explanation.rebuilt(self.learner, steps, past.came)
+            known = self._past, self._place, number, names, skipped
             return explanation.explained(self.learner, *known, self._expired_in_words())
-
-    def _past_of(self, number: int) -> Past:
-        past, journal, steps = self._past, self._journal, list[Any]()
-        is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
-        if journal is not None and number > 0 and not is_known:
-            with suppress(errors.TidewolfError):
-                steps = journal.way()
-            self._past = explanation.rebuilt(self.learner, steps, past.came)
-        return self._past
 
     def play(
         self,
@@ -988,7 +984,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         """
         kernel = capabilities.kernel_of(self._keeper.learner)
         most = costs if capacities is None else capacities
-        if kernel is None or not (is_vector(costs, kernel.n) and is_vector(most, kernel.n)):
+        if kernel is None or not (
+            observation.is_vector(costs, kernel.n) and observation.is_vector(most, kernel.n)
+        ):
             return False
         functions = Functions.costs(costs, capacities)
         return self._observe_at_once(kernel, functions, functions, number)

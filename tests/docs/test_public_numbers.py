@@ -226,7 +226,9 @@ def test_the_theta_function_of_a_pentagon():
     lines += [f"1 1 {i + 1} {i + 1} 1" for i in range(n)]
     lines += [f"{k + 2} 1 {min(e) + 1} {max(e) + 1} 1" for k, e in enumerate(edges)]
     text = "\n".join(['"a comment', "6 = m", *lines[1:]])
-    reached, most, _ = map(float, public_sdplib.solved(public_sdplib.parse(text)))
+    reached, most, _ = map(
+        float, public_sdplib.solved(*public_sdplib.stream(public_sdplib.parse(text)))
+    )
     assert (reached, most) == pytest.approx((math.sqrt(5), math.sqrt(5)), rel=1e-6)
     for wrong in ("1\n2\n3 3\n1\n", "1\n1\n2\n1\n1 1 1 5 1\n", "nothing\n", "1\n1\n2\n1 2 3\n"):
         with pytest.raises(ValueError, match=r"\w"):

@@ -156,8 +156,9 @@ class OnlineFrankWolfe(clock.Cautious[State], clock.EveryRound[State]):
             w = THETA * self.caution * gradients.slopes.ratio
             g, paid = g + w * gradients.constraint, paid + w * block.violation
             offset += w * block.constraint_offset
-        T = state.epoch.horizon
-        x, leader, calls = follow(self.K, state.x, state.leader, g, inner(g, g), T)
+        x, leader, calls = follow(
+            self.K, state.x, state.leader, g, inner(g, g), state.epoch.horizon
+        )
         leader = leader._replace(regret_bound=leader.regret_bound + offset)
         state = state._replace(slopes=gradients.slopes, paid=paid, calls=state.calls + calls)
         return state._replace(x=x, leader=leader)

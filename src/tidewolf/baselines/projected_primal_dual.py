@@ -125,8 +125,9 @@ class ProjectedPrimalDual(ProjectsExactly[State], clock.Cautious[State], clock.E
 
     def bound(self, record: base.Record) -> base.Bound:
         state: State = record.final_state
-        bound = state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
-        return state.budgets.less_paid(bound)
+        return state.budgets.less_paid(
+            state.epoch.bound(state.saddle.regret_bound, self.epoch_bound(state)[1])
+        )
 
     def limit_price(self, state: State) -> float:
         return state.saddle.lam * state.slopes.ratio

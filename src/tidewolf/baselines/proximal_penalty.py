@@ -120,8 +120,9 @@ class ProximalPenalty(ProjectsExactly[State], clock.Cautious[State]):
 
         size = self.caution / settings.DEFAULT_CAUTION * math.sqrt(T)
         alpha, delta = size / (2.0 * unit_length(K)), size / (slopes.constraint or 1.0)
-        broken = slope_g if limit > 0.0 else 0.0
-        whole = drift.DriftBlock(loss_gradient, 1, 0.0, broken, Limits((constraints,)))
+        whole = drift.DriftBlock(
+            loss_gradient, 1, 0.0, slope_g if limit > 0.0 else 0.0, Limits((constraints,))
+        )
         d, reach = grad_f / (slopes.loss or 1.0), K.radius if state.t == 1 else K.diameter
         z, tally = drift.drift(K, whole, d, x, 0.0, reach, slopes.loss, alpha, delta, state.tally)
         return state._replace(x=arrays.frozen(self.exact_projection(z)), slopes=slopes, tally=tally)

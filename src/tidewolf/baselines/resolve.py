@@ -121,8 +121,9 @@ class Resolve(KeepsPending[State]):
         for arrival in in_order(arrivals):
             feedback = require_program(arrival.feedback, self.K, 1, "Resolve")
             own, _ = without(state, arrival.round)
-            x = state.x if own is None else own.x
-            kept = self._adviser.observe_round(self.K, kept, feedback, x, arrival.round)
+            kept = self._adviser.observe_round(
+                self.K, kept, feedback, state.x if own is None else own.x, arrival.round
+            )
             pending = tuple(one for one in pending if one.round != arrival.round)
             overrides = overrides.and_of(arrival)
         t = state.t + len(arrivals)

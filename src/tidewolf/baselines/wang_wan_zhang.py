@@ -90,8 +90,9 @@ class WangWanZhang(clock.LyapunovLearner[State]):
 
     def renew(self, state: State) -> State:
         """Slopes stay known."""
-        dual = self.weights.start()._replace(slopes=state.dual.slopes)
-        return state._replace(dual=dual, leader=state.leader.anew())
+        return state._replace(
+            dual=self.weights.start()._replace(slopes=state.dual.slopes), leader=state.leader.anew()
+        )
 
     def epoch_bound(self, state: State) -> tuple[float, float]:
         regret, violation, _ = self.weights_at(state).bound(state.dual)

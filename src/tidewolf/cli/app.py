@@ -21,19 +21,18 @@ from tidewolf import __version__, baselines, functions, learners, networks, prob
 from tidewolf import report as report_pages
 from tidewolf.cli import commands, screen
 from tidewolf.cli.screen import AsJson, LearnerNames, Quiet, arg, flag, opt
-from tidewolf.core import checkpoint, jit
+from tidewolf.core import checkpoint, errors, jit
 from tidewolf.core.arguments import did_you_mean
-from tidewolf.core.errors import Interrupted, InvalidInput, TidewolfError, TidewolfWarning, require
-from tidewolf.doctor import doctor
-from tidewolf.evaluation.comparison import KNOBS, Comparison
+from tidewolf.core.lazy import Lazy
 from tidewolf.evaluation.recording import RunProgress
-from tidewolf.experiments import Choice, Experiment, RunFolder, compare, load, templates
+from tidewolf.experiments import Choice, Experiment, RunFolder, load
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.folder import free, preview, require_no_run
-from tidewolf.experiments.incumbent import read_incumbent
 from tidewolf.experiments.jobs import Job, engine_for, locked, plan_sweep
-from tidewolf.report import comparison as comparison_pages
 
+# Parts that single commands need.
+_PARTS = ("doctor", "experiments.compare", "experiments.templates", "report.comparison")
+doctor, compare, templates, comparison_pages = (Lazy(f"tidewolf.{name}") for name in _PARTS)
 N = TypeVar("N", int, float)
 # Whether as JSON, not at all, with notes on each learner.
 Shown: TypeAlias = tuple[bool, bool, bool]
@@ -63,8 +62,8 @@ def invoke(arguments: Sequence[str]) -> int:
     except _UsageError as error:
         message = error.format_message()
         message += "" if message.endswith((".", "?")) else "."
-    except TidewolfError as error:
-        message, code = str(error), 130 if isinstance(error, Interrupted) else 2
+    except errors.TidewolfError as error:
+        message, code = str(error), 130 if isinstance(error, errors.Interrupted) else 2
     except MemoryError as error:
         detail = f": {error}" if str(error) else ""
         message = f"There is not enough memory{detail}. Ask for less, or use a larger machine."
@@ -79,7 +78,7 @@ def invoke(arguments: Sequence[str]) -> int:
 
 
 def _show_warning(show: Any, message: Any, category: Any, *where: Any, **more: Any) -> None:
-    if issubclass(category, TidewolfWarning):
+    if issubclass(category, errors.TidewolfWarning):
         sys.stderr.write(f"Warning: {message}\n")
     else:
         show(message, category, *where, **more)
@@ -140,8 +139,11 @@ def run_command(
       tidewolf run routing --json | jq '.runs[].regret'
     """
     cautions = parse_numbers(caution, "--caution", float)
-    requested = requested_experiment(experiment, rounds, learner, seed, cautions)
-    requested = _replaced(requested, decisions=decisions, incumbent=incumbent)
+    requested = _replaced(
+        requested_experiment(experiment, rounds, learner, seed, cautions),
+        decisions=decisions,
+        incumbent=incumbent,
+    )
     folder = out or requested.folder or free(Path("out"))
     require_no_run(folder, force)
     _run(requested, folder, force, dry_run, (as_json, quiet, verbose))
@@ -155,7 +157,7 @@ def _run(requested: Experiment, folder: Path, force: bool, dry_run: bool, how: S
     for entrant in resolved.entrants():
         requested.learner(entrant, problem, requested.seeds[0])
     file = requested.incumbent
-    beside = None if file is None else read_incumbent(file, problem, requested.files)
+    beside = None if file is None else compare.read_incumbent(file, problem, requested.files)
     if dry_run:
         found = preview(requested, resolved, problem, folder, beside)
         if how[0]:
@@ -207,8 +209,9 @@ def report(
       tidewolf report out --figures
     """
     folder = RunFolder.open(directory)
-    if not folder.complete:
-        raise InvalidInput(f"The run is not complete; `tidewolf resume {directory}` completes it.")
+    errors.refuse(
+        not folder.complete, f"The run is not complete; `tidewolf resume {directory}` completes it."
+    )
     with folder.locked():
         for seed in folder.experiment.seeds:
             report_pages.rewrite(folder.page(seed), datetime.now(UTC))
@@ -260,7 +263,7 @@ def new(
 
 def _write(files: dict[Path, bytes], force: bool) -> None:
     for file in (file for file in reversed(files) if file.exists() and not force):
-        raise InvalidInput(f"{file} exists already; use another name, or --force.")
+        raise errors.InvalidInput(f"{file} exists already; use another name, or --force.")
     for file, content in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         checkpoint.write(file, content)
@@ -285,8 +288,10 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    require(
-        kind == "te", InvalidInput, f"Expected te, folders of traffic engineering, not {kind!r}."
+    errors.require(
+        kind == "te",
+        errors.InvalidInput,
+        f"Expected te, folders of traffic engineering, not {kind!r}.",
     )
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
@@ -310,13 +315,18 @@ def requested_experiment(
     cautions: Sequence[float] | None = None,
 ) -> Experiment:
     """The experiment of a file or of a built-in name, with the options of the command line."""
-    found = load(name) if is_file(name) else Experiment.builtin(name)
-    found = _replaced(found, rounds=rounds, seeds=None if seed is None else (seed,))
+    found = _replaced(
+        load(name) if is_file(name) else Experiment.builtin(name),
+        rounds=rounds,
+        seeds=None if seed is None else (seed,),
+    )
     found = found.only(names) if names else found
     if cautions is None:
         return found
-    if not any("caution" in described.learner_keys(each.name) for each in found.learners):
-        raise InvalidInput("No learner of this run has a caution: leave --caution out.")
+    errors.refuse(
+        not any("caution" in described.learner_keys(each.name) for each in found.learners),
+        "No learner of this run has a caution: leave --caution out.",
+    )
     without = [
         Choice.of(each.name, {key: at for key, at in each.settings if key != "caution"})
         for each in found.learners
@@ -360,7 +370,7 @@ def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -
             )
         folder.write_summary(found)
     except KeyboardInterrupt:
-        raise Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
+        raise errors.Interrupted(f"Interrupted; `tidewolf resume {folder.path}` resumes.") from None
     if as_json:
         screen.print_json({**folder.records(found), "left_out": dict(experiment.left_out)})
         return
@@ -442,14 +452,12 @@ def compare_command(
         screen.show_comparison(compared, folder / "comparison.html", verbose=verbose)
 
 
-def _compared(
-    matches: Sequence[compare.Match], folder: Path, force: bool, quiet: bool, engine: Any
-) -> Comparison:
+def _compared(matches: Sequence[Any], folder: Path, force: bool, quiet: bool, engine: Any) -> Any:
     with screen.progress(not quiet) as bar:
 
         def moved(number: int, moment: RunProgress) -> None:
             entry = matches[number].entry
-            found = {knob: getattr(entry, knob) for knob in KNOBS}
+            found = {knob: getattr(entry, knob) for knob in compare.KNOBS}
             at = [f"{knob} {value:g}" for knob, value in found.items() if value is not None]
             bar.moved(", ".join([entry.stream, entry.learner, *at]), len(matches), moment)
 
@@ -524,8 +532,10 @@ def sweep_command(
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    require(
-        equals, InvalidInput, f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+    errors.require(
+        equals,
+        errors.InvalidInput,
+        f"--knob takes a name and values, such as caution=1,10, not {text!r}.",
     )
 
     def value(part: str) -> float:
@@ -540,7 +550,7 @@ def parse_numbers(text: str | None, option: str, kind: Callable[[str], N]) -> li
     try:
         return [kind(part) for part in text.split(",")]
     except ValueError:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"{option} takes {'whole ' * (kind is int)}numbers such as 1,10, not {text!r}."
         ) from None
 
@@ -565,7 +575,7 @@ def doctor_command(as_json: AsJson = False) -> None:
       tidewolf doctor
       tidewolf doctor --json | jq '.findings[] | select(.status == "fails")'
     """
-    raise typer.Exit(doctor(as_json))
+    raise typer.Exit(doctor.doctor(as_json))
 
 
 def list_command(
@@ -606,7 +616,7 @@ def list_command(
             settings = described.kind_keys(found[name]) if of is None else of(name)
             return screen.show_settings(name, _summary(found[name]), settings)
     near = did_you_mean(name, [each for found in every.values() for each in found])
-    raise InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
+    raise errors.InvalidInput(f"There is nothing called {name!r}; see `tidewolf list`.{near}")
 
 
 def _summary(member: Any) -> str:

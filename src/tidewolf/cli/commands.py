@@ -31,20 +31,28 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from tidewolf import functions, sets, testing
+from tidewolf import functions, sets
 from tidewolf.cli import screen
 from tidewolf.cli.screen import AsJson, Quiet, Stop, Stopped, arg, flag, opt, stoppable
 from tidewolf.core import arguments, arrays, checkpoint, errors
-from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, require
+from tidewolf.core.errors import InvalidInput, NotSupported, TidewolfError, refuse, require
+from tidewolf.core.lazy import Lazy
 from tidewolf.core.randomness import generator
 from tidewolf.experiments import Tables, load
 from tidewolf.experiments.building import RoundReader
 from tidewolf.experiments.experiment import TABLES
-from tidewolf.live import LONGEST, Follower, LiveRunner, live_learner, parse
 from tidewolf.methods.base import Learner
-from tidewolf.report import charts, paper
-from tidewolf.storage import copies
-from tidewolf.testing.checks import sentence_of
+
+# Parts that single commands need.
+_PARTS = (
+    "live",
+    "testing",
+    "testing.checks",
+    "report.charts",
+    "report.paper",
+    "storage.session_store",
+)
+live, testing, checks_of, charts, paper, stores = (Lazy(f"tidewolf.{name}") for name in _PARTS)
 
 
 def live_command(
@@ -80,8 +88,9 @@ def live_command(
       tidewolf live network.toml --db routing.db --once
       tidewolf live network.toml --db routing.db --follow --every 60
     """
-    if not 0.0 < every < float("inf"):
-        raise InvalidInput(f"--every is a number of seconds above 0, not {every:g}.")
+    refuse(
+        not 0.0 < every < float("inf"), f"--every is a number of seconds above 0, not {every:g}."
+    )
     reader, out = RoundReader(load(experiment)), _Screen(as_json)
     try:
         with stoppable() as stop, _opened(reader, db, once and not follow) as runner:
@@ -105,15 +114,15 @@ def live_command(
         raise typer.Exit(3)
 
 
-def _opened(reader: RoundReader, db: Path, read_only: bool) -> LiveRunner:
-    learner = live_learner(reader)
+def _opened(reader: RoundReader, db: Path, read_only: bool) -> Any:
+    learner = live.live_learner(reader)
     if read_only and db.exists():  # unless another process writes, or no process can
         with suppress(errors.InUse, errors.CheckpointError):
-            return LiveRunner(reader, learner, db)
-    return LiveRunner(reader, learner, db, read_only=read_only)
+            return live.LiveRunner(reader, learner, db)
+    return live.LiveRunner(reader, learner, db, read_only=read_only)
 
 
-def _answer_lines(runner: LiveRunner, out: "_Screen", stop: Stop) -> None:
+def _answer_lines(runner: Any, out: "_Screen", stop: Stop) -> None:
     if sys.stdin is None:  # it was closed before the command began
         return
     if sys.stdin.isatty():
@@ -122,30 +131,32 @@ def _answer_lines(runner: LiveRunner, out: "_Screen", stop: Stop) -> None:
     while not stop():
         number += 1
         with stop.waiting():
-            text = rest = sys.stdin.buffer.readline(LONGEST + 1)
-            while len(rest) > LONGEST and not rest.endswith(b"\n"):
-                rest = sys.stdin.buffer.readline(LONGEST + 1)
+            text = rest = sys.stdin.buffer.readline(live.LONGEST + 1)
+            while len(rest) > live.LONGEST and not rest.endswith(b"\n"):
+                rest = sys.stdin.buffer.readline(live.LONGEST + 1)
         if not text:
             return
         if not text.strip():
             continue
         try:
-            out.decision(runner.take(parse(text)))
+            out.decision(runner.take(live.parse(text)))
         except TidewolfError as error:
             out.refusal(str(error), number)
 
 
-def _follow(runner: LiveRunner, out: "_Screen", every: float, once: bool, stop: Stop) -> None:
+def _follow(runner: Any, out: "_Screen", every: float, once: bool, stop: Stop) -> None:
     experiment = runner.reader.experiment
     stream = experiment.stream
     assert isinstance(stream, Tables)
-    if stream.context is not None or stream.advice:
-        raise InvalidInput("--follow takes no context or advice: send rows as lines of JSON.")
+    refuse(
+        stream.context is not None or stream.advice,
+        "--follow takes no context or advice: send rows as lines of JSON.",
+    )
     paths = {
         **{name: path for name in TABLES if (path := getattr(stream, name)) is not None},
         **{f"spend {budget.name}": path for budget, path in experiment.budgets},
     }
-    follower = Follower(paths, experiment.files, stream.gaps)
+    follower = live.Follower(paths, experiment.files, stream.gaps)
     while not stop():
         for grown in follower.poll():
             before = runner.rounds
@@ -241,7 +252,7 @@ def check_command(
             try:
                 check(example, seed=seed, on_pass=on_pass)
             except Exception as error:
-                broken = sentence_of(error)
+                broken = checks_of.sentence_of(error)
         outcomes.append({"example": repr(example), "passed": passed, "broken": broken})
         if not (quiet or as_json):
             screen.show_outcome(repr(example), passed, broken is None, named=checks)
@@ -278,8 +289,7 @@ def _found(name: str) -> tuple[str, Callable[..., None], list[Any]]:
 
 def _member(name: str) -> Any:
     module, _, member = name.rpartition(":")
-    if not (module and member):
-        raise InvalidInput(f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
+    refuse(not (module and member), f"Expected module:Name, such as mymodule:MySet, not {name!r}.")
     folder = Path.cwd()
     if module.endswith(".py"):
         file = Path(module).resolve()
@@ -299,7 +309,7 @@ def _user_code(failure: str) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:
-        raise InvalidInput(f"{failure}: {sentence_of(error)}") from error
+        raise InvalidInput(f"{failure}: {checks_of.sentence_of(error)}") from error
 
 
 def _learners(kind: Any) -> list[Any]:
@@ -430,12 +440,11 @@ def backup_command(
       tidewolf backup --database postgresql://db/tidewolf monday.db
     """
     where = _where(data, database)
-    if file.exists() and not force:
-        raise InvalidInput(f"{file} exists already: use another name, or --force.")
+    refuse(file.exists() and not force, f"{file} exists already: use another name, or --force.")
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with screen.checking(True, "copying") as seen:
-        copied = copies.backup(where, part, session or None, seen)
+        copied = stores.backup(where, part, session or None, seen)
     os.replace(part, file)
     typer.echo(f"{_sessions(copied)} in {file}.")
 
@@ -460,7 +469,7 @@ def restore_command(
       tidewolf restore monday.db --database postgresql://db/tidewolf
     """
     with screen.checking(True, "restoring") as seen:
-        restored = copies.restore(file, _where(data, database), session or None, replace, seen)
+        restored = stores.restore(file, _where(data, database), session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
 
@@ -469,8 +478,10 @@ def _where(data: Path | None, database: str | None) -> str | Path:
         return data
     if data is not None or database is None:
         raise InvalidInput("Give --data DIR or --database URL, one of them.")
-    if not database.startswith(("postgresql://", "postgres://")):
-        raise InvalidInput("--database is an address such as postgresql://user@host/name.")
+    refuse(
+        not database.startswith(("postgresql://", "postgres://")),
+        "--database is an address such as postgresql://user@host/name.",
+    )
     return database
 
 

@@ -22,18 +22,19 @@ from rich.text import Text
 
 from tidewolf import baselines, learners, problems
 from tidewolf.core.feedback import SEES, who_sees_what
+from tidewolf.core.lazy import Lazy
 from tidewolf.core.settings import Setting
-from tidewolf.evaluation.comparison import TABLES, Comparison, Point, ranking_name
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
 from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Experiment
-from tidewolf.experiments.compare import LINE_COLUMNS, Sweep, SweepLine
 from tidewolf.experiments.experiment import words_of
 from tidewolf.experiments.folder import Finished
 from tidewolf.report.charts import learner_labels
 from tidewolf.report.page import learner_notes
 
+# Parts that single commands need.
+tables, sweeps = Lazy("tidewolf.evaluation.comparison"), Lazy("tidewolf.experiments.compare")
 T = TypeVar("T")
 
 
@@ -293,19 +294,19 @@ def show_preview(found: Mapping[str, Any]) -> None:
     _print("Nothing was written: this was a dry run.")
 
 
-def show_comparison(comparison: Comparison, page: Path, *, verbose: bool = False) -> None:
+def show_comparison(comparison: Any, page: Path, *, verbose: bool = False) -> None:
     every = comparison.rankings()
     chosen = any(comparison.chooser(stream) for stream in comparison.streams)
     left_out = ("loss", "regret", "violation") if chosen else ("shortfall %",)
     for stream in comparison.streams:
         rankings = [each for each in every if each.stream == stream]
-        names = [ranking_name(each) for each in rankings]
+        names = [tables.ranking_name(each) for each in rankings]
         if choice := comparison.choice(stream):
             _print(" ".join(choice), style="bold")
             _print()
         _print((stream, "bold"), f": {comparison.about(stream)}")
         _show_choice(comparison, stream, verbose)
-        for first, columns in TABLES:
+        for first, columns in tables.TABLES:
             shown = [column for column in columns if column.title not in left_out]
             _print_table(names, rankings, shown, first)
     for sentence in comparison.warnings():
@@ -320,11 +321,11 @@ def show_comparison(comparison: Comparison, page: Path, *, verbose: bool = False
     _print(f"report: {page}", wraps=False)
 
 
-def _point_column(name: str, rank: int = 0) -> Column[Point]:
+def _point_column(name: str, rank: int = 0) -> Column[Any]:
     return Column(name, name, lambda point: number(getattr(point, name)), rank)
 
 
-_POINT_COLUMNS: tuple[Column[Point], ...] = (
+_POINT_COLUMNS: tuple[Column[Any], ...] = (
     _point_column("loss"),
     _point_column("churn", 2),
     _point_column("regret")._replace(applies=lambda point: point.regret is not None),
@@ -334,7 +335,7 @@ _POINT_COLUMNS: tuple[Column[Point], ...] = (
 )
 
 
-def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
+def _show_choice(comparison: Any, stream: str, verbose: bool) -> None:
     """The points of the learner whose caution is to be chosen, those of re-solving beside them, and
     if wanted what each step costs and buys.
     """
@@ -355,15 +356,15 @@ def _show_choice(comparison: Comparison, stream: str, verbose: bool) -> None:
         _print()
 
 
-def show_sweep(found: Sweep, table: Path, page: Path) -> None:
-    def knob(name: str) -> Column[SweepLine]:
+def show_sweep(found: Any, table: Path, page: Path) -> None:
+    def knob(name: str) -> Column[Any]:
         title = name.replace("_", "\n", 1)
         return Column(name, title, lambda line: format_setting(line.settings.get(name, "")))
 
     for group in found.groups():
         _print((group.experiment, "bold"), f": {group.about}")
         names = [line.learner for line in group.lines]
-        _print_table(names, group.lines, [*map(knob, group.knobs), *LINE_COLUMNS])
+        _print_table(names, group.lines, [*map(knob, group.knobs), *sweeps.LINE_COLUMNS])
     for sentence in found.warnings():
         _print(sentence, style="yellow")
     _print(f"results: {table}", wraps=False)

@@ -122,8 +122,9 @@ class Batch(Value, ABC):
         """(f_1(x_1), .., f_k(x_k)): each round at a point of its own; points has shape
         (k, *shape).
         """
-        each = [self.view(slice(t, t + 1)).values(points[t, ...]) for t in range(len(self))]
-        return namespace(points).concat(each)
+        return namespace(points).concat(
+            [self.view(slice(t, t + 1)).values(points[t, ...]) for t in range(len(self))]
+        )
 
     def pieces(self, x: Array) -> Array | None:
         """If each round has several constraints and its value is the largest: their values at x,
@@ -461,8 +462,9 @@ class Stream(Value):
         if self.arrives is not None:
             found["arrives"] = self._checked_arrives(self.arrives)
         if self.played is not None:
-            played = as_numbers(self.played, "What was played")
-            found["played"] = self._rows(played, "played", self.shape)
+            found["played"] = self._rows(
+                as_numbers(self.played, "What was played"), "played", self.shape
+            )
         if self.budgets is not None:
             found["budgets"] = as_budgets(self.budgets, losses)
         if self.forecast is not None:
@@ -493,8 +495,9 @@ class Stream(Value):
             raise WrongType(words, setting="advice")
         points = dict[str, Array]()
         for name, rows in given.items():
-            array = as_numbers(rows, f"The advice {shown(name)}")
-            points[as_text(name, "The name of advice")] = self._rows(array, "advice", self.shape)
+            points[as_text(name, "The name of advice")] = self._rows(
+                as_numbers(rows, f"The advice {shown(name)}"), "advice", self.shape
+            )
         return NamedPoints(points)
 
     def _checked_unavailable(self, given: Any) -> tuple[tuple[int | str, ...] | None, ...] | None:

@@ -88,8 +88,9 @@ def dump(state: Any, *, settings: str, learner: str) -> bytes:
     """A state as bytes; `settings` is the fingerprint of the learner it belongs to."""
     arrays: dict[str, NDArray] = {}
     fields = {name: _pack(value, arrays) for name, value in state._asdict().items()}
-    manifest = {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
-    return _written(arrays, manifest)
+    return _written(
+        arrays, {"settings": settings, "learner": learner, "writer": writer(), "fields": fields}
+    )
 
 
 def _written(arrays: dict[str, NDArray], manifest: dict[str, Any]) -> bytes:
@@ -169,11 +170,12 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
         arrays, manifest = _read(data)
-        if not values.is_same(manifest["settings"], settings):
-            raise errors.OtherSettings(
-                f"{source} was written by {manifest['learner']} with other settings. "
-                "Make the learner as it was then, or start a new session."
-            )
+        errors.require(
+            values.is_same(manifest["settings"], settings),
+            errors.OtherSettings,
+            f"{source} was written by {manifest['learner']} with other settings. "
+            "Make the learner as it was then, or start a new session.",
+        )
         return Saved(
             {name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()},
             {str(name): str(each) for name, each in manifest["writer"].items()},

@@ -77,6 +77,12 @@ def require(
         raise error(words, setting=setting)
 
 
+def refuse(holds: object, words: str, setting: str | None = None) -> None:
+    """Refuse input of which something holds; for what costs nothing to say."""
+    if holds:
+        raise InvalidInput(words, setting=setting)
+
+
 def require_some(value: T | None, error: type[TidewolfError], words: str) -> T:
     """The value if there is one; for what costs nothing to say."""
     if value is None:

@@ -292,8 +292,9 @@ def first_order(
     limit for itself, where that is asked for.
     """
     if per_constraint:
-        limits = limits_at(constraints, x, constraint_values)
-        return first_order(losses, constraints, x, constraint_values)._replace(limits=limits)
+        return first_order(losses, constraints, x, constraint_values)._replace(
+            limits=limits_at(constraints, x, constraint_values)
+        )
     if losses.budgets:
         found = first_order(losses.without_budgets, constraints, x, constraint_values)
         return found._replace(spend=spend_at(losses, x))

@@ -27,14 +27,14 @@ import re
 import sys
 import types
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, wraps
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 from tidewolf.core import arrays
-from tidewolf.core.arguments import as_flag, as_items, as_text, shown
+from tidewolf.core.arguments import as_flag, as_items, as_path, as_text, shown
 from tidewolf.core.errors import InvalidInput, TidewolfError, WrongShape, WrongType
 from tidewolf.core.types import Array, Shape
 
@@ -157,11 +157,13 @@ class Text(Check):
         return text
 
 
+@dataclass(frozen=True)
 class ListOf(Check):
-    """A list whose items pass one check."""
+    """A list whose items pass one check, such as `such`."""
 
-    item: ClassVar[Check]
-    such: ClassVar[str]
+    words: str = field(kw_only=True)  # type: ignore[misc]  # of each list its own
+    item: Check = field(kw_only=True)
+    such: str = field(kw_only=True)
 
     def __call__(self, value: Any, what: str) -> Any:
         return tuple(self.item(one, f"Each of {what}") for one in as_items(value, what, self.such))
@@ -171,12 +173,8 @@ class ListOf(Check):
         return None if None in found else tuple(found)
 
 
-class Names(ListOf):
-    """What things are called, text each; empty where they have no names."""
-
-    words: ClassVar[str] = "a list of names"
-    item: ClassVar[Check] = Text()
-    such: ClassVar[str] = '["SEA > DEN"]'
+# What things are called; empty where they have no names.
+NAMES = ListOf(words="a list of names", item=Text(), such='["SEA > DEN"]')
 
 
 class Size(Check):
@@ -229,6 +227,53 @@ class PointNumbers(Numbers):
         return array
 
 
+@dataclass(frozen=True)
+class Is(Check):
+    check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
+
+    words = "what only Python code gives"
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return self.check(value, what)
+
+    def read(self, value: Any) -> None:
+        return None
+
+
+def many(check: Callable[[Any, str], Any], such: str) -> Is:
+    def items(value: Any, what: str) -> tuple[Any, ...]:
+        given = value.items() if isinstance(value, Mapping) else value
+        return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
+
+    return Is(check=items)
+
+
+def pair_of(
+    second: Callable[[Any, str], Any],
+    first: Callable[[Any, str], Any] = as_text,
+    such: str = "a name and a value",
+) -> Callable[[Any, str], Any]:
+    def pair(value: Any, what: str) -> tuple[Any, Any]:
+        if not isinstance(value, tuple | list) or len(value) != 2:
+            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
+        return first(value[0], f"The first of {what}"), second(value[1], what)
+
+    return pair
+
+
+def freeze(value: Any) -> Any:
+    """Lists as tuples and mappings as pairs, all the way down."""
+    if isinstance(value, Mapping):
+        value = list(value.items())
+    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
+
+
+def given_fields(part: Any) -> dict[str, Any]:
+    return {
+        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
+    }
+
+
 class Setting(NamedTuple):
     name: str
     # its type, without the check
@@ -271,8 +316,7 @@ def constructor_of(kind: type) -> Callable[..., Any]:
     for name in dir(kind):
         method = inspect.getattr_static(kind, name)
         if getattr(getattr(method, "__func__", None), "names_in_files", False):
-            found: Callable[..., Any] = getattr(kind, name)
-            return found
+            return cast(Callable[..., Any], getattr(kind, name))
     return kind
 
 

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -46,8 +46,8 @@ class Value:
         require(holds, kind, f"{setting} of {type(self).__name__} must {due}.", setting)
 
     def _require_shape(self, setting: str, shape: Shape) -> None:
-        given = tuple(getattr(self, setting).shape)
-        self._require(given == shape, setting, f"have shape {shape}, not {given}", WrongShape)
+        if (given := tuple(getattr(self, setting).shape)) != shape:  # each round makes some
+            self._require(False, setting, f"have shape {shape}, not {given}", WrongShape)
 
     def fields(self) -> dict[str, Any]:
         """The settings by name, in the order of the constructor."""
@@ -92,8 +92,7 @@ class Composed(Value):
     def _with(cls, capabilities: Iterable[type]) -> Self:
         """An unfinished instance of the class as written, with these capabilities."""
         kind: Any = cls._written
-        made: Self = object.__new__(with_capabilities(kind, tuple(capabilities)))
-        return made
+        return cast(Self, object.__new__(with_capabilities(kind, tuple(capabilities))))
 
     def __reduce__(self) -> tuple[Any, ...]:
         written: Any = self._written

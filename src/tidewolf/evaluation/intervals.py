@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arguments, arrays, values
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongType
+from tidewolf.core.errors import InvalidInput, NotSupported, WrongType, require
 from tidewolf.core.feedback import first_order
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
@@ -221,8 +221,7 @@ def intervals(
     """
     if not isinstance(run, Run):
         raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
-    if run.rounds == 0:
-        raise InvalidInput("A run of no rounds has no intervals.")
+    require(run.rounds != 0, InvalidInput, "A run of no rounds has no intervals.")
     shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
     least = arrays.as_count(shortest, "The shortest interval")
     progress = arguments.as_callback(progress, "progress, the number of intervals done,")

@@ -298,7 +298,8 @@ class Recording:
     @property
     def state(self) -> Any:
         """The state after the rounds so far, made of what the kernel left."""
-        return whole(self._now)
+        with jit.interpreting(self._is_short):  # its next point is mixed now
+            return whole(self._now)
 
     @property
     def each(self) -> Floats:
@@ -323,8 +324,9 @@ class Recording:
             rounds=tuple(numbers[: self.t] for numbers in self._rounds),
             trackers=tuple(tracker.parts() for tracker in self._trackers),
         )
-        name = type(self.learner).__name__
-        return checkpoint.dump(snapshot, settings=self._settings, learner=name)
+        return checkpoint.dump(
+            snapshot, settings=self._settings, learner=type(self.learner).__name__
+        )
 
     @classmethod
     def load(

@@ -38,7 +38,7 @@ from tidewolf import problems as _problems
 from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, require
+from tidewolf.core.errors import InvalidInput, NegativeCapacity, refuse, require
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
@@ -52,7 +52,6 @@ from tidewolf.functions import Affine, Capacity, Linear, linear, support
 from tidewolf.methods.base import Learner
 from tidewolf.networks import Network, network_files
 from tidewolf.networks.network_files import COST, LinkColumns, NetworkFiles, in_order_of
-from tidewolf.problems import Problem
 from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
@@ -362,7 +361,7 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
 # --- problems -------------------------------------------------------------------------------------
 
 
-def build_problem(experiment: described.Experiment, seed: int) -> Problem:
+def build_problem(experiment: described.Experiment, seed: int) -> _problems.Problem:
     stream, K = experiment.stream, experiment.hard_set
     if not isinstance(stream, Choice):
         assert K is not None
@@ -371,7 +370,9 @@ def build_problem(experiment: described.Experiment, seed: int) -> Problem:
     if K is not None:
         given["K"] = build_choice(K, experiment.place("set"))
     with located(experiment.place("stream"), described.problem_keys(stream.name)):
-        found: Problem = _problems.named(stream.name)(rounds=experiment.rounds, seed=seed, **given)
+        found: _problems.Problem = _problems.named(stream.name)(
+            rounds=experiment.rounds, seed=seed, **given
+        )
     return found
 
 
@@ -407,7 +408,7 @@ class TableProblem:
         require_seen(self.aligned)
         self.read = self.aligned.tables
 
-    def problem(self) -> Problem:
+    def problem(self) -> _problems.Problem:
         experiment, at, aligned = self.experiment, self.at, self.aligned
         losses, limits, times = self.functions()
         rounds = self._rounds(losses, limits)
@@ -429,7 +430,7 @@ class TableProblem:
                 above[budget.name] = Affine(at.spent(rows, demands), plan)
             if above:  # times as they were given, whose labels the other stream has
                 stream = Stream(stream.losses, stream.constraints, budgets=above, **info)
-            return Problem(
+            return _problems.Problem(
                 experiment.name,
                 at.K,
                 stream,
@@ -549,8 +550,10 @@ class RoundReader:
         set's own, or their places.
         """
         at = coordinates_of(choice, None, place, objective)
-        if names and at.links is not None:
-            raise InvalidInput(f"{place.words()}entries are called as links are: leave names out.")
+        refuse(
+            names and at.links is not None,
+            f"{place.words()}entries are called as links are: leave names out.",
+        )
         reader = cls.__new__(cls)
         reader._prepare(at, names)
         if at.links is not None:  # two links of one name are refused
@@ -558,8 +561,7 @@ class RoundReader:
         elif isinstance(at, Entries):
             at.partly = isinstance(at.K, Simplex | SimplexProduct)
         for name, count in Counter(reader.names).items():
-            if count > 1:
-                raise InvalidInput(f"{place.words()}{count} entries of points are called {name!r}.")
+            refuse(count > 1, f"{place.words()}{count} entries of points are called {name!r}.")
         return reader
 
     def _prepare(self, at: Coordinates, names: Sequence[str]) -> None:
@@ -611,12 +613,18 @@ class RoundReader:
         links (of entries, if there are none). Messages call it `source`.
         """
         network, keys = self.network, {name for name in TABLES if name in row}
-        if "costs" not in keys and (network is None or not keys):
-            raise InvalidInput(f"{source} has no costs; it has {', '.join(row) or 'nothing'}.")
-        if ("weights" in keys) != ("budgets" in keys):
-            raise InvalidInput(f"{source} needs weights and budgets together.")
-        if network is None and "demands" in keys:
-            raise InvalidInput(f"{source} has demands, which only a network takes: leave them out.")
+        refuse(
+            "costs" not in keys and (network is None or not keys),
+            f"{source} has no costs; it has {', '.join(row) or 'nothing'}.",
+        )
+        refuse(
+            ("weights" in keys) != ("budgets" in keys),
+            f"{source} needs weights and budgets together.",
+        )
+        refuse(
+            network is None and "demands" in keys,
+            f"{source} has demands, which only a network takes: leave them out.",
+        )
         rows: Any = row.get("weights")
         several = isinstance(rows, list | tuple) and isinstance(
             next(iter(rows), None), list | tuple | Mapping
@@ -628,8 +636,10 @@ class RoundReader:
         }
         if several:
             numbers |= self._weighted(rows, row["budgets"], source)
-        if "demands" in keys and (numbers["demands"] < 0.0).any():
-            raise InvalidInput(f"{source}: expected demands of at least 0.")
+        refuse(
+            "demands" in keys and (numbers["demands"] < 0.0).any(),
+            f"{source}: expected demands of at least 0.",
+        )
         loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
         if len(limits) < 2:

@@ -17,6 +17,16 @@ Sweeps are jobs played by an engine, kept in a folder, gathered in one table:
     DIR/sweep.jsonl         the journal: every row as soon as it is known (jobs.py)
     DIR/results.parquet     one line per run, in the order of the plan, when all have ended
     DIR/sweep.html          the page, which the command writes
+
+The decisions of an incumbent, played beside the learners: what would have been saved?
+
+A table like decisions.csv: one column per entry, by name, one row per round. Rows belong to rounds
+by their times if both have times, by `round` (from 1) if there is such a column, else in order. A
+single row holds for every round: routing that does not change. An entry without a column is 0.
+Entries are decisions, on flows SHARES of each commodity's demand, not volumes.
+
+Files round their numbers, so a row may lie outside the set by `TOLERANCE` of its radius; it is
+replaced by the nearest member, and a note gives the distance. A row farther outside is refused.
 """
 
 import json
@@ -25,26 +35,49 @@ import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeAlias, final
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
-from tidewolf.core import batch, checkpoint
-from tidewolf.core.arguments import as_callback, as_items, as_kind, import_extra, shown
-from tidewolf.core.arrays import as_count, as_number
-from tidewolf.core.errors import InvalidInput, TidewolfError, WrongType, require
+import numpy as np
+
+from tidewolf.core import arrays, batch, checkpoint
+from tidewolf.core.arguments import (
+    as_callback,
+    as_items,
+    as_kind,
+    did_you_mean,
+    import_extra,
+    listed,
+    shown,
+)
+from tidewolf.core.errors import (
+    InvalidInput,
+    NotSupported,
+    TidewolfError,
+    WrongType,
+    refuse,
+    require,
+)
+from tidewolf.core.feedback import FirstOrder
+from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.evaluation import metrics, recording
 from tidewolf.evaluation.comparison import FILES, KNOBS, Comparison, Entry, Venue
 from tidewolf.evaluation.formatting import Column, interval, number, percent
+from tidewolf.evaluation.run import Run, run
+from tidewolf.evaluation.tracking import entry_names, time_texts
 from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Choice, Experiment, learner_keys
+from tidewolf.files import FileFormat, Table, read_table
 from tidewolf.functions.support import warn_of_negative_capacities
-from tidewolf.methods.base import Learner
+from tidewolf.hindsight.best import Comparator
+from tidewolf.hindsight.exact import ExactProjection
+from tidewolf.methods.base import Bound, Learner, Record
 from tidewolf.problems.base import Problem
-from tidewolf.sets.base import ConvexSet
+from tidewolf.sets.base import ConvexSet, membership_tolerance
 
 Factory: TypeAlias = Callable[..., Learner[Any]]
 StreamSource: TypeAlias = Problem | tuple[ConvexSet, batch.Stream] | Callable[..., Problem]
@@ -136,7 +169,9 @@ def compare(
     (('LyapunovDescent', 'SinhaVaze'), 'SinhaVaze', 4)
     """
     as_callback(progress, "progress, which is called with how far each run is,")
-    all_seeds = _numbers(() if seeds is None else seeds, "seed", partial(as_count, least=0)) or ()
+    all_seeds = (
+        _numbers(() if seeds is None else seeds, "seed", partial(arrays.as_count, least=0)) or ()
+    )
     grid = _grid(cautions, None, budgets, targets)
     matches = _matches_here(_factories(learners), streams, grid, all_seeds)
     player, rows = jobs.Player(), list[jobs.Row]()
@@ -183,7 +218,7 @@ def plan_comparison(
     changes neither stream nor learner is not played again.
     """
     grid, matches = _grid(cautions, headrooms, budgets, targets), list[Match]()
-    all_seeds = _numbers(seeds, "seed", partial(as_count, least=0))
+    all_seeds = _numbers(seeds, "seed", partial(arrays.as_count, least=0))
     for experiment in experiments:
         _require_new(experiment.name, matches, "experiments", "rename one of them in its file")
         problems = _distinct(experiment.problem, all_seeds or experiment.seeds)
@@ -201,8 +236,10 @@ def plan_comparison(
 
 
 def _require_new(name: str, matches: Sequence[Match], what: str, cure: str) -> None:
-    if any(match.entry.stream == name for match in matches):
-        raise InvalidInput(f"Two {what} are called {name!r}; {cure}.")
+    refuse(
+        any(match.entry.stream == name for match in matches),
+        f"Two {what} are called {name!r}; {cure}.",
+    )
 
 
 def compare_experiments(
@@ -300,8 +337,10 @@ def _factories(learners: Sequence[Factory] | Mapping[str, Factory]) -> dict[str,
         such = "[LyapunovDescent, SinhaVaze]"
         several = [learners] if callable(learners) else as_items(learners, "The learners", such)
         learners = {getattr(factory, "__name__", ""): factory for factory in several}
-        if "" in learners or len(learners) < len(several):
-            raise InvalidInput("Learners without a name of their own are given as a mapping.")
+        refuse(
+            "" in learners or len(learners) < len(several),
+            "Learners without a name of their own are given as a mapping.",
+        )
     for name, factory in learners.items():
         if _defaults(factory) is None:
             raise WrongType(f"{name} must be a learner class or function, not {shown(factory)}.")
@@ -331,10 +370,10 @@ def _problem(name: str | None, source: Any, seed: int) -> Problem:
 
 def _grid(cautions: Any, headrooms: Any, budgets: Any, targets: Any) -> Grid:
     return {
-        "target_violation": _numbers(targets, "target", partial(as_number, above=0.0)),
-        "caution": _numbers(cautions, "caution", partial(as_number, above=0.0)),
-        "headroom": _numbers(headrooms, "headroom", partial(as_number, least=0.0)),
-        "calls_per_round": _numbers(budgets, "budget", partial(as_number, above=0.0)),
+        "target_violation": _numbers(targets, "target", partial(arrays.as_number, above=0.0)),
+        "caution": _numbers(cautions, "caution", partial(arrays.as_number, above=0.0)),
+        "headroom": _numbers(headrooms, "headroom", partial(arrays.as_number, least=0.0)),
+        "calls_per_round": _numbers(budgets, "budget", partial(arrays.as_number, above=0.0)),
     }
 
 
@@ -557,3 +596,168 @@ def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: An
     with checkpoint.writing(folder / RESULTS) as file:
         parquet.write_table(found.table(), file)
     return found
+
+
+# --- the decisions of an incumbent ----------------------------------------------------------------
+
+# How far a row may be outside the set, as a share of the set's radius.
+TOLERANCE = 1e-3
+_ROUND = "round"
+
+
+class State(NamedTuple):
+    t: int = 0
+    calls: int = 0
+    distance: float = 0.0
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Incumbent(Learner[State]):
+    needs: ClassVar[Any] = FirstOrder
+    state_type: ClassVar[type[State]] = State
+
+    K: ConvexSet
+    points: Array
+    # notes for the reader
+    said: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Incumbent(K={self.K!r}, {len(self.points):,} rounds)"
+
+    def start(self) -> State:
+        return State()
+
+    def act(self, state: State) -> Array:
+        return self.points[min(state.t, len(self.points) - 1), ...]
+
+    def rounds_left(self, state: State) -> int:
+        return 1
+
+    def update(self, state: State, feedback: Any) -> State:
+        return State(state.t + 1)
+
+    def bound(self, record: Record) -> Bound:
+        return Bound(None, None, "")
+
+    def notes(self, state: State) -> tuple[str, ...]:
+        return self.said
+
+    @classmethod
+    def examples(cls, K: Any, horizon: int) -> Sequence[Self]:
+        return (cls(K, np.repeat(arrays.to_numpy(K.center)[None], max(1, horizon), axis=0)),)
+
+
+def read_incumbent(path: Path, problem: Problem, format: FileFormat) -> Incumbent:
+    """The decisions in a table, as a learner that plays them; refused if a row is not a decision.
+
+    The table is written as the experiment's files are, or as tidewolf writes decisions.
+    """
+    try:
+        table = read_table(path, format=format)
+    except InvalidInput:
+        table = read_table(path)
+    names = entry_names(problem.K, problem.labels)
+    columns, rows = _columns(table, names, path), _rows(table, names, problem, path)
+    distinct, of_round = np.unique(rows, return_inverse=True)
+    points = np.where(columns >= 0, table.values[distinct][:, columns], 0.0)
+    places = [table.places[i] for i in distinct.tolist()]
+    found, rounded = _members(points.reshape(len(distinct), *problem.K.shape), places, problem)
+    note = f"It plays the decisions of {path.name}"
+    if len(table.values) == 1:
+        note += ", whose one row holds for every round"
+    if absent := int((columns < 0).sum()):
+        note += f"; {absent:,} of {len(names):,} entries have no column there and count as 0"
+    return Incumbent(problem.K, found[of_round, ...], (f"{note}{rounded}.",))
+
+
+def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparator | None) -> Run:
+    stream = problem.stream
+    stream = replace(stream, seen=None, arrives=None, played=None, unavailable=None)
+    object.__setattr__(stream, "stamps", problem.stream.stamps)
+    return run(incumbent, stream, comparator=comparator)
+
+
+def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
+    place = {name: i for i, name in enumerate(table.columns)}
+    if not place.keys() & set(names):
+        near = did_you_mean(names[0], table.columns)
+        raise InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
+    for name in place.keys() - {*names, _ROUND}:
+        for row in np.flatnonzero(table.values[:, place[name]])[:1].tolist():
+            where, near = f'{table.places[row]}, column "{name}"', did_you_mean(name, names)
+            raise InvalidInput(f"{where}: no entry of a decision has that name.{near}")
+    return np.array([place.get(name, -1) for name in names], dtype=np.int64)
+
+
+def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
+    rounds, stamps = len(problem), problem.stream.stamps
+    if len(table.values) == 1:
+        return np.zeros(rounds, dtype=np.int64)
+    keys: Any = np.arange(1, len(table.values) + 1)
+    wanted: Any = np.arange(1, rounds + 1)
+    if table.times is not None and stamps is not None:
+        keys, wanted = table.times, stamps
+    elif _ROUND in table.columns and _ROUND not in names:
+        keys = table.values[:, table.columns.index(_ROUND)]
+    order = np.argsort(keys, kind="stable")
+    at = np.searchsorted(keys, wanted, side="right", sorter=order) - 1
+    for t in np.flatnonzero((at < 0) | (keys[order][at] != wanted))[:1].tolist():
+        at_time = f" ({time_texts(stamps)[t]})" if wanted is stamps and stamps is not None else ""
+        raise InvalidInput(
+            f"{path}: expected a row for every one of {rounds:,} rounds, none for round "
+            f"{t + 1}{at_time}."
+        )
+    return np.asarray(order[at], dtype=np.int64)
+
+
+def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[Array, str]:
+    """The rows as members of the set, rounded ones replaced by the nearest member, and a note that
+    gives the distance.
+    """
+    K = problem.K
+    most, farthest, moved = TOLERANCE * K.radius, 0.0, 0
+    found = arrays.like(points, K.center)
+    project: ExactProjection | None = None
+    for i, where in enumerate(places):
+        x = found[i, ...]
+        infeasibility = float(K.infeasibility(x))
+        if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
+            continue
+        require(
+            infeasibility <= most,
+            InvalidInput,
+            f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at most "
+            f"{most:.3g} is rounding. On flows, entries are shares of each commodity's demand, "
+            "not volumes.",
+        )
+        try:
+            project = ExactProjection(K) if project is None else project
+            member = project(x)
+        except NotSupported:
+            continue
+        farthest, moved = max(farthest, arrays.norm(member - x)), moved + 1
+        found[i, ...] = member
+    if not moved:
+        return found, ""
+    return found, (
+        f"; {moved:,} of {len(places):,} rows were rounded, and are replaced by the nearest "
+        f"decision, at most {number(farthest)} away"
+    )
+
+
+def savings(ours: Run, label: str, incumbent: Run, network: Any = None) -> str:
+    whole = float(incumbent.losses.sum())
+    less = whole - float(ours.losses.sum())
+    word = "less" if less >= 0.0 else "more"
+    share = 100.0 * abs(less) / whole if whole > 0.0 else math.inf
+    size = f"{share:,.{1 if share >= 1.0 else 2}f} %" if whole > 0.0 else number(abs(less))
+    cost = "as much as" if less == 0.0 or share < 0.005 else f"{size} {word} than"
+    broken = [float(run.violations.sum()) for run in (ours, incumbent)]
+    limits = f" and broken limits by {number(broken[0])} instead of {number(broken[1])}"
+    if broken == [0.0, 0.0]:
+        limits = ", and both satisfy every limit"
+    elif network is not None:
+        volumes = " instead of ".join(number(network.unit * each) for each in broken)
+        limits += f", in shares of all that is sent ({volumes} in the unit of the capacities)"
+    return f"{label} would have cost {cost} the incumbent{limits}."

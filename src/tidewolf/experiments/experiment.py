@@ -32,7 +32,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final, get_args, get_origin
@@ -62,6 +62,7 @@ from tidewolf.core.errors import (
     WrongType,
     require,
 )
+from tidewolf.core.settings import Is, freeze, given_fields, many, pair_of
 from tidewolf.experts import Named, Resolve, Season
 from tidewolf.experts.context import PeriodSetting
 from tidewolf.files.reading import PLAIN, FileFormat, as_format
@@ -167,13 +168,6 @@ def as_pair(owner: str, pair: Any) -> tuple[str, Any]:
     if not sayable(value):
         raise WrongType(f"{pair[0]} of {owner} is no number, flag, text or list: {shown(pair[1])}.")
     return as_text(pair[0], f"The name of a setting of {owner}"), value
-
-
-def freeze(value: Any) -> Any:
-    """Lists as tuples and mappings as pairs, all the way down."""
-    if isinstance(value, Mapping):
-        value = list(value.items())
-    return tuple(map(freeze, value)) if isinstance(value, list | tuple) else value
 
 
 def sayable(value: Any) -> bool:
@@ -590,40 +584,6 @@ _TIMES = "the time of rounds: give a number of rounds, or tables with a column c
 _DAYS, _PER_DAY, _FITTED = 3, 4, 192
 
 
-@dataclass(frozen=True)
-class _Is(settings.Check):
-    check: Callable[[Any, str], Any] = field(kw_only=True, default=as_path)
-
-    words = "what only Python code gives"
-
-    def __call__(self, value: Any, what: str) -> Any:
-        return self.check(value, what)
-
-    def read(self, value: Any) -> None:
-        return None
-
-
-def _each(check: Callable[[Any, str], Any], such: str) -> _Is:
-    def items(value: Any, what: str) -> tuple[Any, ...]:
-        given = value.items() if isinstance(value, Mapping) else value
-        return tuple(check(item, f"An item of {what}") for item in as_items(given, what, such))
-
-    return _Is(check=items)
-
-
-def _pair(
-    second: Callable[[Any, str], Any],
-    first: Callable[[Any, str], Any] = as_text,
-    such: str = "a name and a value",
-) -> Callable[[Any, str], Any]:
-    def pair(value: Any, what: str) -> tuple[Any, Any]:
-        if not isinstance(value, tuple | list) or len(value) != 2:
-            raise WrongType(f"{what} is a pair of {such}, not {shown(value)}.")
-        return first(value[0], f"The first of {what}"), second(value[1], what)
-
-    return pair
-
-
 def _choice(value: Any, what: str, *others: type) -> Any:
     such = "Choice.of('Simplex', {'n': 3})"
     kinds: Any = (Choice, *others)
@@ -687,15 +647,15 @@ class Tables:
     'costs.csv'
     """
 
-    costs: Annotated[Path | None, _Is()] = None
-    capacities: Annotated[Path | None, _Is()] = None
-    weights: Annotated[Path | None, _Is()] = None
-    budgets: Annotated[Path | None, _Is()] = None
-    demands: Annotated[Path | None, _Is()] = None
-    losses: Annotated[Choice | None, _Is(check=_choice)] = None
-    constraints: Annotated[Choice | None, _Is(check=_choice)] = None
-    context: Annotated[Path | None, _Is()] = None
-    advice: Annotated[tuple[tuple[str, Path], ...], _each(_pair(as_path), '{"me": "me.csv"}')] = ()
+    costs: Annotated[Path | None, Is()] = None
+    capacities: Annotated[Path | None, Is()] = None
+    weights: Annotated[Path | None, Is()] = None
+    budgets: Annotated[Path | None, Is()] = None
+    demands: Annotated[Path | None, Is()] = None
+    losses: Annotated[Choice | None, Is(check=_choice)] = None
+    constraints: Annotated[Choice | None, Is(check=_choice)] = None
+    context: Annotated[Path | None, Is()] = None
+    advice: Annotated[tuple[tuple[str, Path], ...], many(pair_of(as_path), '{"me": "me.csv"}')] = ()
     objective: Annotated[str, settings.Text(choices=OBJECTIVES)] = COST
     gaps: Annotated[str, settings.Text(choices=GAPS)] = "refuse"
 
@@ -776,40 +736,35 @@ class Experiment:
     """
 
     name: Annotated[str, settings.Text()]
-    stream: Annotated[Choice | Tables, _Is(check=lambda value, what: _choice(value, what, Tables))]
-    hard_set: Annotated[Choice | None, _Is(check=_choice)] = None
-    learners: Annotated[tuple[Choice, ...], _each(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
+    stream: Annotated[Choice | Tables, Is(check=lambda value, what: _choice(value, what, Tables))]
+    hard_set: Annotated[Choice | None, Is(check=_choice)] = None
+    learners: Annotated[tuple[Choice, ...], many(_choice, '[Choice("Resolve")]')] = _BY_DEFAULT
     rounds: Annotated[int | None, settings.Count()] = None
-    seeds: Annotated[tuple[int, ...], _each(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
-    cautions: Annotated[tuple[float, ...], _each(partial(arrays.as_number, above=0.0), "[10]")] = ()
-    swept: Annotated[Swept, _each(_pair(_values), '[("horizons", [100, 200])]')] = ()
+    seeds: Annotated[tuple[int, ...], many(partial(arrays.as_count, least=0), "[0, 1]")] = (0,)
+    cautions: Annotated[tuple[float, ...], many(partial(arrays.as_number, above=0.0), "[10]")] = ()
+    swept: Annotated[Swept, many(pair_of(_values), '[("horizons", [100, 200])]')] = ()
     title: Annotated[str, settings.Text()] = ""
-    folder: Annotated[Path | None, _Is()] = None
+    folder: Annotated[Path | None, Is()] = None
     checkpoint_seconds: Annotated[float, settings.Number(above=0.0)] = 10.0
-    files: Annotated[FileFormat, _Is(check=as_format)] = PLAIN
+    files: Annotated[FileFormat, Is(check=as_format)] = PLAIN
     decisions: Annotated[str | None, settings.Text(choices=FORMS)] = None
     smallest_path: Annotated[float, settings.Number(least=0.0)] = 0.0
     budgets: Annotated[
         tuple[tuple[Budget, Path], ...],
-        _each(
-            _pair(
-                as_path, lambda value, what: as_kind(value, Budget, what), "a Budget and its table"
-            ),
+        many(
+            pair_of(as_path, _budget, "a Budget and its table"),
             '[(tw.Budget("usd", total=90), "usd.csv")]',
         ),
     ] = ()
-    incumbent: Annotated[Path | None, _Is()] = None
+    incumbent: Annotated[Path | None, Is()] = None
     as_run: tuple[str, ...] = ()
     left_out: tuple[tuple[str, str], ...] = ()
     document: Document | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         settings.validate(self)
-        require(
-            self.learners and self.seeds,
-            InvalidInput,
-            "An experiment needs at least one learner and one seed.",
-        )
+        if not self.learners or not self.seeds:
+            raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
             require(
@@ -832,12 +787,8 @@ class Experiment:
                 setting="stream",
             )
             require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
-            require(
-                stream.demands is None,
-                InvalidInput,
-                "demands need a network in [set].",
-                setting="demands",
-            )
+            if stream.demands is not None:
+                raise InvalidInput("demands need a network in [set].", setting="demands")
 
     @classmethod
     def builtin(cls, name: str, **given: Any) -> "Experiment":
@@ -1099,12 +1050,6 @@ def _refusal(name: str, problem: Problem) -> str | None:
     except TidewolfError as error:  # another one is a mistake in the input: the run reports it
         return str(error) if isinstance(error, NotSupported) else None
     return None
-
-
-def given_fields(part: Any) -> dict[str, Any]:
-    return {
-        one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default
-    }
 
 
 def _part_of(part: Any) -> Any:

@@ -70,6 +70,7 @@ from tidewolf import __version__
 from tidewolf.core import arrays, batch, checkpoint, errors
 from tidewolf.core.arguments import as_flag, as_kind, as_path, csv_cell, import_extra
 from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require
+from tidewolf.core.lazy import Lazy
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -77,7 +78,6 @@ from tidewolf.evaluation.run import Run, finished
 from tidewolf.evaluation.tracking import Decisions, entry_names, is_broken, time_texts
 from tidewolf.experiments import jobs
 from tidewolf.experiments.experiment import Choice, Experiment, read
-from tidewolf.experiments.incumbent import Incumbent, play_incumbent, read_incumbent, savings
 from tidewolf.experiments.jobs import CHECKPOINTS_FOLDER, Job, Prepared, locked
 from tidewolf.functions import Capacity, LoadLimit
 from tidewolf.networks.network import PathShare, routes_of
@@ -85,6 +85,8 @@ from tidewolf.problems import Problem
 from tidewolf.sets import FlowPolytope, MultiFlow
 
 DECISIONS_FORMAT = LOG_FORMAT = 1
+# What runs with an incumbent need.
+comparing = Lazy("tidewolf.experiments.compare")
 # The names of the tables of the first run.
 DECISIONS, PATHS, LIMITS = "decisions", "paths", "limits"
 # The largest table that is by default also written as CSV. Unit: cells.
@@ -126,7 +128,7 @@ class Finished(NamedTuple):
         if self.incumbent is None:
             return ""
         name, network = self.jobs[0].entrant.name, self.problem.network
-        return savings(self.runs[0], name, self.incumbent, network)
+        return str(comparing.savings(self.runs[0], name, self.incumbent, network))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -288,8 +290,8 @@ class RunFolder:
                 runs = tuple(self._play(job, ready, progress, stopping) for job in some)
                 beside = None
                 if file is not None:
-                    decided = read_incumbent(file, ready.problem, self.experiment.files)
-                    beside = play_incumbent(decided, ready.problem, ready.best)
+                    decided = comparing.read_incumbent(file, ready.problem, self.experiment.files)
+                    beside = comparing.play_incumbent(decided, ready.problem, ready.best)
                 found.append(Finished(some[0].seed, ready.problem, some, runs, beside))
             return found
 
@@ -771,7 +773,7 @@ def preview(
     resolved: Experiment,
     problem: Problem,
     folder: Path,
-    incumbent: Incumbent | None = None,
+    incumbent: Any = None,
 ) -> dict[str, Any]:
     stamps, K, net = problem.stream.stamps, problem.K, problem.network
     times = time_texts(stamps) if stamps is not None and len(stamps) else [None]

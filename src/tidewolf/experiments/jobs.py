@@ -63,10 +63,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
 from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, sparse
+from tidewolf.core import checkpoint, errors, feedback, settings, sparse
 from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
-from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
+from tidewolf.core.errors import (
+    BrokenFile,
+    InvalidInput,
+    OtherSettings,
+    TidewolfError,
+    refuse,
+    require,
+)
 from tidewolf.evaluation.formatting import finite_or_none
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
@@ -101,7 +108,7 @@ def identity_of(experiment: Experiment) -> str:
     """
     stream, K = experiment.stream, experiment.hard_set
     made = None if isinstance(stream, Tables) else origin(stream.name)
-    given = [made, _contents(stream), _contents(K), described.given_fields(experiment.files)]
+    given = [made, _contents(stream), _contents(K), settings.given_fields(experiment.files)]
     return hashlib.sha256(json.dumps(given).encode()).hexdigest()[:16]
 
 
@@ -431,8 +438,7 @@ def play_jobs(
     refused; with `force` it is begun again. `what` they are together, for messages.
     """
     journal, recordings, here = folder / name, folder / CHECKPOINTS_FOLDER, versions()
-    if folder.exists() and not folder.is_dir():
-        raise InvalidInput(f"{folder} is a file; a {what} needs a folder.")
+    refuse(folder.exists() and not folder.is_dir(), f"{folder} is a file; a {what} needs a folder.")
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder, what):
         plain = [job.plain() for job in jobs]
@@ -572,8 +578,10 @@ _CONNECT_SECONDS = 10
 
 
 def engine_for(jobs: int | None, dask: str | None, follow: Follow | None = None) -> Engine:
-    if dask is not None and jobs is not None:
-        raise InvalidInput("Give --jobs for this machine or --dask for a cluster, not both.")
+    refuse(
+        dask is not None and jobs is not None,
+        "Give --jobs for this machine or --dask for a cluster, not both.",
+    )
     if dask is not None:
         return on_cluster(dask)
     jobs = processors() if jobs is None else jobs

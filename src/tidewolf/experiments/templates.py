@@ -36,7 +36,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core.errors import InvalidInput
+from tidewolf.core.errors import InvalidInput, refuse
 from tidewolf.core.types import Floats
 from tidewolf.experiments.experiment import FILE_FORMAT, problem_keys, read_plain, to_toml
 
@@ -349,8 +349,7 @@ def traffic_files(folder: Path, path: Path, relative: bool = False) -> dict[Path
         every = ((pair, way) for pair, ways in tunnels.items() for way in ways)
         rows = [(f"{i} > {j}", " > ".join(map(str, way))) for (i, j), way in every]
         tables["tunnels"] = (("pair", "path"), rows)
-    if relative and optima is None:
-        raise InvalidInput("Relative demands need a .opt file for each .hist file.")
+    refuse(relative and optima is None, "Relative demands need a .opt file for each .hist file.")
     if optima is not None:
         demands = demands / optima[:, None, None] if relative else demands
         tables["optima"] = (("optimum",), [(each,) for each in optima.tolist()])
@@ -386,8 +385,7 @@ def _rounds(folder: Path) -> tuple[Floats, Floats | None]:
         if table.shape[1] != nodes * nodes or table.shape[1] != cells:
             words = f"expected {nodes} x {nodes} demands a line, received {table.shape[1]}"
             raise InvalidInput(f"{path}: {words}.")
-        if not (table >= 0.0).all():
-            raise InvalidInput(f"{path}: demands must be finite numbers of at least 0.")
+        refuse(not (table >= 0.0).all(), f"{path}: demands must be finite numbers of at least 0.")
     best, optima = [path.with_suffix(".opt") for path in parts], None
     if all(path.is_file() for path in best):
         optima = np.concatenate([_numbers(path).reshape(-1) for path in best])
@@ -401,8 +399,10 @@ def _plain(path: Path) -> str:
     """The text of a file; a pickle is refused unread."""
     try:
         data = path.read_bytes()
-        if data[:1] == b"\x80" or data.endswith(b"."):
-            raise InvalidInput(f"{path} is a pickle, which may run code: export it as text.")
+        refuse(
+            data[:1] == b"\x80" or data.endswith(b"."),
+            f"{path} is a pickle, which may run code: export it as text.",
+        )
         return data.decode()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from None
@@ -415,8 +415,9 @@ def _numbers(path: Path) -> Floats:
         table = np.loadtxt(_plain(path).splitlines(), ndmin=2)
     except ValueError as error:
         raise InvalidInput(f"{path}: expected lines of numbers: {error}.") from None
-    if not table.size or not np.isfinite(table).all():
-        raise InvalidInput(f"{path}: expected lines of finite numbers.")
+    refuse(
+        not table.size or not np.isfinite(table).all(), f"{path}: expected lines of finite numbers."
+    )
     return table
 
 

@@ -354,8 +354,9 @@ def with_worst(S: Sample, counts: Int64s, worst: Int64s, rng: np.random.Generato
     before = np.append(0, ends)[S.starts]
     rows = S.rows.copy()
     lost = taken[rows] & (weights > 0.0)
-    drawn = before[lost] + rng.uniform(size=int(lost.sum())) * weights[lost]
-    rows[lost] = np.searchsorted(ends, drawn, side="right")
+    rows[lost] = np.searchsorted(
+        ends, before[lost] + rng.uniform(size=int(lost.sum())) * weights[lost], side="right"
+    )
     kept = weights > 0.0
     return Sample(
         np.append(rows[kept], worst),

@@ -203,8 +203,9 @@ class Resolve(Adviser):
 
     def start(self, K: HasLMO) -> ResolveState:
         pool = Pool((K.atom(K.center),), (0,)) if self._by_columns(K) else Pool()
-        bases = (COLD,) * len(self.headroom)
-        return ResolveState(RecentRounds(), Drops.none(), K.center, bases, pool)
+        return ResolveState(
+            RecentRounds(), Drops.none(), K.center, (COLD,) * len(self.headroom), pool
+        )
 
     def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
         """Without the functions that it saw; the drops of capacities stay."""
@@ -224,8 +225,9 @@ class Resolve(Adviser):
         losses, limits = feedback
         if len(losses) > 1:
             for t in range(len(losses)):
-                one = FullInformation(losses[t : t + 1], limits[t : t + 1])
-                state = self.observe_round(K, state, one, x, number + t)
+                state = self.observe_round(
+                    K, state, FullInformation(losses[t : t + 1], limits[t : t + 1]), x, number + t
+                )
             return state
         loss, limit = in_program(losses, _PROGRAM, x), in_program(limits, _LIMIT, x)
         recent, drops, *_ = state
@@ -290,13 +292,14 @@ class Resolve(Adviser):
         if isinstance(model, boxed_model.BoxedModel):
             found = model.solve(loss, spaces, room, headrooms, state.boxed, out)
             if found is not None:
-                state, points = state._replace(boxed=found.basis), found.points
-                return Proposals(points, state, 0, len(points))
+                points, basis = found
+                return Proposals(points, state._replace(boxed=basis), 0, len(points))
         elif model is not None and spaces.A is None and not loss.maxima and out is None:
             points, tree = model.solve(loss.c, spaces.b, room, headrooms, state.tree)
             return Proposals(points, state._replace(tree=tree), 0, len(points))
-        rooms = [None if k == 0.0 or room is None else k * room for k in self.headroom]
-        task = Task(loss, spaces, rooms)
+        task = Task(
+            loss, spaces, [None if k == 0.0 or room is None else k * room for k in self.headroom]
+        )
         if not state.pool.vertices or out is not None:
             return self._solved(K, state, task, out)
         return self._priced(K, state, task, t, budget)
@@ -361,8 +364,9 @@ class Resolve(Adviser):
 
     def _awaiting(self, state: ResolveState, info: Info, t: int) -> ResolveState:
         lag = min(max(1, t - state.recent.newest), MOST_LAG) if self.data == "last" else 1
-        decided = state.decided_lag if t == state.upcoming else state.lag
-        state = state._replace(upcoming=t, decided_lag=decided, lag=lag)
+        state = state._replace(
+            upcoming=t, decided_lag=state.decided_lag if t == state.upcoming else state.lag, lag=lag
+        )
         if self._seconds is None:
             return state
         time = None if info is None else info.time
@@ -417,10 +421,11 @@ class Resolve(Adviser):
             breach = mine.breach is not None and not pool.breach_is_least
             asked = solver.pricing(task.loss, task.limits, program, mine, breach)
             if asked is not None:
-                answer, calls = K.answer(asked.direction, pool.warm), 1
-                gain = asked.known - answer.vertex.inner(asked.direction)
+                direction, known = asked
+                answer, calls = K.answer(direction, pool.warm), 1
+                gain = known - answer.vertex.inner(direction)
                 pool = pool._replace(warm=answer.warm)
-                if gain > _BETTER * arrays.length(asked.direction) * K.radius:
+                if gain > _BETTER * arrays.length(direction) * K.radius:
                     pool, bases = with_vertices(pool, bases, (answer.vertex,), t)
             found = pool.vertices[len(used) :]
             if not found:  # or by rounding one that is known

@@ -45,7 +45,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf.core import arguments, settings
-from tidewolf.core.errors import InvalidInput, TidewolfError, require, require_some
+from tidewolf.core.errors import InvalidInput, TidewolfError, refuse, require, require_some
 from tidewolf.core.types import Floats, NDArray
 
 CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
@@ -213,8 +213,7 @@ def read_dates(
                 continue
         form = format.date_format or "ISO form such as 2024-01-31 or 2024-01-31T06:00"
         likely = likely_formats(cells) if text and moment is None else []
-        cure = f"; {say(date_format=likely[0])}" if likely else ""
-        cure += "".join(f', or "{each}"' for each in likely[1:])
+        cure = "; " + say(date_format='", or "'.join(likely)) if likely else ""
         raise InvalidInput(
             f"{place}: expected a date in {form}, text or a date as in the cells before, with an "
             f"offset from UTC in every cell or in none; received "
@@ -443,7 +442,7 @@ def read_records(
     >>> rows[0].text("source"), rows[0].number("demand")
     ('SEA', 2.5)
     """
-    columns = settings.Names()(columns, "columns of read_records")
+    columns = settings.NAMES(columns, "columns of read_records")
     cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
@@ -566,8 +565,10 @@ def likely_encoding(data: bytes) -> str | None:
 
 def _read_excel(path: Path, format: FileFormat) -> Cells:
     openpyxl, file = arguments.import_extra("openpyxl", f"Reading {path}", "app"), file_of(path)
-    if not zipfile.is_zipfile(file):
-        raise InvalidInput(f"{file} cannot be read as excel: save it as .xlsx without a password.")
+    refuse(
+        not zipfile.is_zipfile(file),
+        f"{file} cannot be read as excel: save it as .xlsx without a password.",
+    )
     with zipfile.ZipFile(file) as archive:
         require_unpacked(file, sum(member.file_size for member in archive.infolist()))
     with warnings.catch_warnings():

@@ -25,11 +25,10 @@ import numpy as np
 
 from tidewolf.core import arguments, round_info, settings
 from tidewolf.core.arrays import as_number
-from tidewolf.core.errors import EmptyGraph, InvalidInput, require, require_some
+from tidewolf.core.errors import EmptyGraph, InvalidInput, refuse, require, require_some
 from tidewolf.core.frames import ENDS, TIMES, Edge, Edges, edge_list, edges_of, is_frame, read_frame
 from tidewolf.core.types import Bools, Floats, Link, NDArray
 from tidewolf.files import reading
-from tidewolf.files.reading import FileFormat
 from tidewolf.sets.graph_tools import away
 
 
@@ -65,7 +64,10 @@ class Table(NamedTuple):
 
 
 def read_table(
-    path: str | PathLike[str] | Any, *, gaps: bool = False, format: FileFormat = reading.PLAIN
+    path: str | PathLike[str] | Any,
+    *,
+    gaps: bool = False,
+    format: reading.FileFormat = reading.PLAIN,
 ) -> Table:
     r"""The table in a CSV, Excel, NPZ or Parquet file, by the ending of its name; or in a frame.
 
@@ -136,7 +138,7 @@ def is_time(name: str) -> bool:
     return name.lower() in TIMES
 
 
-def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
+def _frame_cells(frame: Any, format: reading.FileFormat) -> reading.Cells:
     name = "The frame"
     values, names, times = read_frame(frame, name)
     rows, width = values.shape
@@ -149,7 +151,7 @@ def _frame_cells(frame: Any, format: FileFormat) -> reading.Cells:
     return reading.Cells(name, header, columns, range(1, rows + 1), format, utc=utc)
 
 
-def _npz_cells(path: Path, format: FileFormat) -> reading.Cells:
+def _npz_cells(path: Path, format: reading.FileFormat) -> reading.Cells:
     """The array `values` of an NPZ file, or its only array of two axes, beside `columns` (names)
     and `times` if they are there.
     """
@@ -183,8 +185,10 @@ def _times(cells: reading.Cells, rows: int) -> NDArray:
     if times.dtype.kind in "iub" and int(times.max()) <= 2**53:
         times = times.astype(np.float64)
     dated = times.dtype.kind == "M"
-    if np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all():
-        raise InvalidInput(f"{cells.name}: every row needs a time; some have none.")
+    refuse(
+        np.isnat(times).any() if dated else not np.isfinite(times.astype(np.float64)).all(),
+        f"{cells.name}: every row needs a time; some have none.",
+    )
     if dated and not utc and format.timezone is not None:
         times = reading.in_utc(times, where, format.timezone)
     for i in np.flatnonzero(~(times[1:] > times[:-1]))[:1].tolist():
@@ -272,7 +276,7 @@ def align(
     ([True, False, False], [5.0, 6.0, 6.0])
     """
     gaps = settings.Text(choices=GAPS)(gaps, "gaps")
-    absent = settings.Names()(absent, "absent")
+    absent = settings.NAMES(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -458,7 +462,7 @@ def read_graph(
     optional: Sequence[str] = (),
     missing: float | None = None,
     directed: bool | None = None,
-    format: FileFormat = reading.PLAIN,
+    format: reading.FileFormat = reading.PLAIN,
 ) -> Graph:
     r"""The graph in an edge list (CSV, Excel, Parquet), GraphML or GML, by the ending of its name;
     or of networkx, or in a frame.
@@ -504,8 +508,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph, numbers = edges_of(path, str(GIVEN)), settings.Names()(numbers, "numbers of read_graph")
-    optional = settings.Names()(optional, "optional numbers of read_graph")
+    graph, numbers = edges_of(path, str(GIVEN)), settings.NAMES(numbers, "numbers of read_graph")
+    optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
     format, path = (
@@ -541,7 +545,7 @@ def read_graph(
     )
 
 
-def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) -> float:
+def _number(edge: Edge, name: str, format: reading.FileFormat, missing: float | None) -> float:
     cell = edge.known[name] if name in edge.known else edge.get(name)
     if not reading.is_gap(cell):
         return reading.finite(cell, f'{edge.place}, column "{name}"', format)
@@ -549,7 +553,7 @@ def _number(edge: Edge, name: str, format: FileFormat, missing: float | None) ->
     return require_some(missing, InvalidInput, words)
 
 
-def read_edges(path: Path, format: FileFormat) -> Edges:
+def read_edges(path: Path, format: reading.FileFormat) -> Edges:
     name = reading.file_of(path).name.lower()
     require(reading.file_of(path).is_file(), InvalidInput, f"There is no graph at {path}.")
     if name.endswith(reading.ENDINGS):

@@ -274,8 +274,9 @@ class _Given(Engine):
         return function(x) if self.call == "alone" else function(t, x)
 
     def _value(self, x: Array, t: int, row: Sequence[Any]) -> float:
-        what = f"The value of round {t + 1} (t = {t}) of a Custom batch"
-        return as_number(self._ask(self.value, x, t), what)
+        return as_number(
+            self._ask(self.value, x, t), f"The value of round {t + 1} (t = {t}) of a Custom batch"
+        )
 
     def _gradient(self, x: Array, t: int, row: Sequence[Any]) -> Array:
         if self.subgradient is None:

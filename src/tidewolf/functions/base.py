@@ -122,11 +122,11 @@ class ArrayBatch(batch.Batch):
         return cls._unchecked(**whole) if fits else None
 
     def _match(self, name: str, shape: Shape, reference: Array) -> None:
-        array, kind = self.__dict__[name], type(self).__name__
-        if tuple(array.shape) != shape:
-            words = f"{name} of {kind} needs shape {shape}, not {tuple(array.shape)}."
-            raise errors.WrongShape(words, setting=name)
-        reference = reference.data if is_sparse(reference) else reference
+        self._require_shape(name, shape)
+        array, reference = (
+            self.__dict__[name],
+            reference.data if is_sparse(reference) else reference,
+        )
         if type(array) is not type(reference) or array.dtype != reference.dtype:
             object.__setattr__(self, name, like(array, reference))
 

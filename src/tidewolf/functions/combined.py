@@ -26,7 +26,7 @@ from tidewolf.core.errors import (
     WrongType,
     require,
 )
-from tidewolf.core.settings import Names, Numbers
+from tidewolf.core.settings import NAMES, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
 from tidewolf.core.values import Composed
@@ -216,8 +216,9 @@ def _weights(weights: Any, count: int) -> tuple[float, ...]:
     if weights is None:
         return (1.0,) * count
     given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
-    if len(given) != count:
-        raise WrongShape(f"Sum needs {count} weights, not {len(given)}.", setting="weights")
+    require(
+        len(given) == count, WrongShape, f"Sum needs {count} weights, not {len(given)}.", "weights"
+    )
     return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
 
 
@@ -272,8 +273,9 @@ class Max(Combined):
     def pieces(self, x: Array) -> Array:
         """Each limit of each part, as (rounds, limits)."""
         each = [(part.pieces(x), part) for part in self.parts]
-        tables = [part.values(x)[:, None] if own is None else own for own, part in each]
-        return namespace(x).concat(tables, axis=1)
+        return namespace(x).concat(
+            [part.values(x)[:, None] if own is None else own for own, part in each], axis=1
+        )
 
     def piece_gradients(self, x: Array, rounds: Int64s, limits: Int64s) -> Array:
         counts = [1 if own is None else own.shape[1] for own in (p.pieces(x) for p in self.parts)]
@@ -363,15 +365,15 @@ class Charged(Combined):
         self,
         *functions: Batch,
         parts: Sequence[Batch] = (),
-        names: Annotated[Sequence[str], Names()] = (),
+        names: Annotated[Sequence[str], NAMES] = (),
     ) -> None:
         given, names = (
             checked_parts(functions, parts, "Charged"),
-            Names()(names, "names of Charged"),
+            NAMES(names, "names of Charged"),
         )
-        if len(names) != len(given) - 1 or len(set(names)) != len(names):
-            words = f"Charged needs {len(given) - 1} different names of budgets, not {names!r}."
-            raise WrongShape(words, setting="names")
+        fits = len(names) == len(set(names)) == len(given) - 1
+        due = f"be {len(given) - 1} different ones of budgets, not {names!r}"
+        self._require(fits, "names", due, WrongShape)
         self.__dict__.update(parts=given, names=names)
 
     @staticmethod
@@ -577,8 +579,7 @@ def restored(name: str, saved: tuple[Any, ...]) -> Batch:
     named = dict(zip(names, saved, strict=False))
     if issubclass(kind, OfParts):
         named["parts"] = tuple(restored(*pair) for pair in named["parts"])
-    batch: Batch = kind(**named)
-    return batch
+    return cast(Batch, kind(**named))
 
 
 @cache
@@ -636,12 +637,13 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
     whole = chained(batches)
     pieces = whole.parts if isinstance(whole, Chain) else (whole,)
     for piece in pieces:
-        if not can_be_saved(piece):
-            raise NotSupported(
-                f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
-                "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
-                "save at the end of a block."
-            )
+        require(
+            can_be_saved(piece),
+            NotSupported,
+            f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
+            "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
+            "save at the end of a block.",
+        )
     return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
 
 

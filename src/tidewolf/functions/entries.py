@@ -49,10 +49,9 @@ class EntryBatch(ArrayBatch):
             self._match(name, tuple(self.places.shape), getattr(self, first))
         in_order = np.sort(self.places, axis=1)
         twice = (in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)
-        if self.places.max(initial=-1) >= math.prod(self.sides) or twice.any():
-            most = math.prod(self.sides) - 1
-            words = f"must be from 0 to {most}, none twice in a round, or -1 for none."
-            raise InvalidInput(f"places of {type(self).__name__} {words}", setting="places")
+        most = math.prod(self.sides) - 1
+        fits = self.places.max(initial=-1) <= most and not twice.any()
+        self._require(fits, "places", f"be from 0 to {most}, none twice in a round, or -1 for none")
 
     def _gather(self, x: Array) -> Array:
         """The entries at the places, any if there is none, of one point or a point for each
@@ -114,8 +113,9 @@ def _in_each_round(places: Int64s, shape: Shape) -> Int64s:
 
 def scatter_entries(places: Int64s, numbers: Array, shape: Shape) -> Array:
     """Numbers, 0 if there is no place, added up at their places in a point."""
-    each = np.maximum(places, 0).reshape(-1)
-    total = np.bincount(each, to_numpy(numbers).reshape(-1), math.prod(shape))
+    total = np.bincount(
+        np.maximum(places, 0).reshape(-1), to_numpy(numbers).reshape(-1), math.prod(shape)
+    )
     return like(total.reshape(shape), numbers)
 
 

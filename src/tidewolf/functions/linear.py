@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, final
+from typing import Annotated, Any, Self, cast, final
 
 import numpy as np
 
@@ -197,8 +197,7 @@ def weighted_rows(A: Array, b: Array) -> "Affine | MaxAffine":
     second axis of b too, the largest.
     """
     kind: Any = Affine if b.ndim == 1 else MaxAffine
-    found: Affine | MaxAffine = kind._unchecked(A=A, b=b)
-    return found
+    return cast(Affine | MaxAffine, kind._unchecked(A=A, b=b))
 
 
 # Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
@@ -245,10 +244,9 @@ class MaxAffine(LargestPiece):
             self._match("b", tuple(self.A.shape[:2]), self.A)
             return
         count, shape = self.A.shape[0], tuple(self.b.shape)
-        if len(shape) != 2 or count not in (shape[1], shape[0] * shape[1]):
-            due = f"a row for each entry of b, of shape {shape}, or for each piece"
-            words = f"Sparse A of MaxAffine must have {due}, not {count} rows."
-            raise errors.WrongShape(words, setting="A")
+        fits = len(shape) == 2 and count in (shape[1], shape[0] * shape[1])
+        due = f"have a row for each entry of b, of shape {shape}, or for each piece, not {count}"
+        self._require(fits, "A", due, errors.WrongShape)
         self._match("b", shape, self.A)
 
     @classmethod
@@ -323,8 +321,9 @@ class MaxAffine(LargestPiece):
         rounds, pieces = self.b.shape
         table = (rounds * pieces, math.prod(self.shape))
         A = self._stacked() if is_sparse(self.A) else to_numpy(self.A).reshape(table)
-        b = to_numpy(flat(self.b)).astype(np.float64)
-        return Halfspaces(A, b, np.repeat(np.arange(rounds), pieces))
+        return Halfspaces(
+            A, to_numpy(flat(self.b)).astype(np.float64), np.repeat(np.arange(rounds), pieces)
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -407,8 +406,9 @@ class Capacity(LargestPiece):
         c = to_numpy(rows(self.c)).astype(np.float64, copy=False)
         rounds, n = c.shape
         ones = (np.ones(rounds * n), np.tile(np.arange(n), rounds), np.arange(rounds * n + 1))
-        A = csr_array(ones, shape=(rounds * n, n))
-        return Halfspaces(A, c.reshape(-1), np.repeat(np.arange(rounds), n))
+        return Halfspaces(
+            csr_array(ones, shape=(rounds * n, n)), c.reshape(-1), np.repeat(np.arange(rounds), n)
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

@@ -21,8 +21,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 import numpy as np
 
 from tidewolf.core import batch, settings
-from tidewolf.core.arrays import as_array, as_number, like, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, require
+from tidewolf.core.arrays import as_array, as_number, frozen, like, to_numpy
+from tidewolf.core.errors import WrongShape
 from tidewolf.core.sparse import as_sparse, csr_array, is_sparse, row_norms, row_of_each
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.functions import base, linear
@@ -84,14 +84,13 @@ class OverPaths(base.ArrayBatch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        words = f"demands must have shape (rounds, pairs), not {tuple(self.demands.shape)}."
-        require(self.demands.ndim == 2, WrongShape, words, "demands")
+        self._require(self.demands.ndim == 2, "demands", "have shape (rounds, pairs)", WrongShape)
         self._match("pairs", self.shape, self.pairs)
-        if self.pairs.max(initial=0) >= (columns := int(self.demands.shape[1])):
-            words = f"pairs must be columns of demands, from 0 to {columns - 1}."
-            raise InvalidInput(words, setting="pairs")
-        if (names := self.__dict__.get("names")) and len(names) != self._links:
-            raise WrongShape(f"Expected a name for each of {self._links} links.", setting="names")
+        columns, names = int(self.demands.shape[1]), len(self.__dict__.get("names", ()))
+        fits = self.pairs.max(initial=0) < columns
+        self._require(fits, "pairs", f"be columns of demands, from 0 to {columns - 1}")
+        due = f"be one for each of {self._links} links"
+        self._require(names in (0, self._links), "names", due, WrongShape)
 
     @property
     def shape(self) -> Shape:
@@ -312,6 +311,13 @@ class LoadCost(OverPaths, linear.AffineRows):
 
     def _coefficients(self, rounds: slice) -> Floats:
         """Those of some rounds, (rounds, paths)."""
+        return self._alone if len(self) == 1 else self._made(rounds)
+
+    @cached_property
+    def _alone(self) -> Floats:
+        return frozen(self._made(slice(None)))
+
+    def _made(self, rounds: slice) -> Floats:
         demands, costs = self._host("demands")[rounds], self._host("costs")[rounds]
         per_path = (self._per_path @ costs.T.astype(np.float64, copy=False)).T
         return np.asarray(demands[:, self.pairs] * per_path)
@@ -385,7 +391,7 @@ class LoadLimit(LinkLoads):
     demands: PairDemands
     capacities: Annotated[Array, base.PerRound()]
     pairs: PairOfPath
-    names: Annotated[tuple[str, ...], settings.Names()] = ()
+    names: Annotated[tuple[str, ...], settings.NAMES] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -481,7 +487,7 @@ class MaxUtilization(LinkLoads):
     capacities: Annotated[Array, base.Uncopied()]
     pairs: PairOfPath
     limit: Annotated[Array, base.Uncopied()] = 0.0
-    names: Annotated[tuple[str, ...], settings.Names()] = ()
+    names: Annotated[tuple[str, ...], settings.NAMES] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -491,9 +497,7 @@ class MaxUtilization(LinkLoads):
         self._match("limit", (len(self),), self.demands)
         rounds = (len(self),) * (self.capacities.ndim == 2)
         self._match("capacities", (*rounds, self._links), self.demands)
-        capacities = to_numpy(self.capacities)
-        words = f"capacities of MaxUtilization must be above 0, not {capacities.min():g}."
-        require(not (capacities <= 0).any(), InvalidInput, words, "capacities")
+        self._require((to_numpy(self.capacities) > 0).all(), "capacities", "be above 0")
 
     @classmethod
     def one(

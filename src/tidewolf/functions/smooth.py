@@ -48,8 +48,7 @@ class Quadratic(base.ArrayBatch):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.q.ndim != 2:
-            raise WrongShape(f"q needs shape (rounds, n), not {tuple(self.q.shape)}.", setting="q")
+        self._require(self.q.ndim == 2, "q", "have shape (rounds, n)", WrongShape)
         rounds, n = self.q.shape
         if self.r is None:
             object.__setattr__(self, "r", np.zeros(rounds))

@@ -212,10 +212,11 @@ def best_in_hindsight(
         part = Stream(part.losses, constraints, time=part.time, context=part.context)
     if len(part) == 0:
         raise errors.InvalidInput("There is no round between start and stop; give at least one.")
-    if as_set(K, "The best point in hindsight").shape != part.shape:
-        raise errors.WrongShape(
-            f"Expected functions of points of shape {K.shape}, not {part.shape}."
-        )
+    errors.require(
+        as_set(K, "The best point in hindsight").shape == part.shape,
+        errors.WrongShape,
+        f"Expected functions of points of shape {K.shape}, not {part.shape}.",
+    )
     if context is None:
         return best_point(K, part.losses, part.constraints, first)
     for leaf in (*_callables(part.losses), *_callables(part.constraints)):
@@ -311,8 +312,9 @@ def _checked(task: Task, proposed: Solution, first: int) -> Comparator:
         return Comparator(None, math.inf, math.inf, False, proof)
     lower, point = task.lower_bound(proposed), proposed.point
     if point is not None and task.is_feasible(point):
-        upper = max(lower, task.total(point))
-        return Comparator(frozen(point.reshape(task.K.shape)), lower, upper, True)
+        return Comparator(
+            frozen(point.reshape(task.K.shape)), lower, max(lower, task.total(point)), True
+        )
     return Comparator(None, lower, math.inf, None)
 
 
@@ -414,8 +416,9 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
     if count * math.prod(K.shape) <= MOST_NUMBERS:
         flat = len(K.shape) == 1 and isinstance(limits, PiecewiseLinear)
         zeros = sp.csr_array((count, *K.shape)) if flat else np.zeros((count, *K.shape))
-        positive_part = Max(limits, Affine(zeros, np.zeros(count)))
-        found = best_point(K, positive_part, Unlimited(K.shape, count))
+        found = best_point(
+            K, Max(limits, Affine(zeros, np.zeros(count))), Unlimited(K.shape, count)
+        )
         lower = max(lower, found.lower)
         point = point if found.point is None else found.point
     values = flattened(limits.values(point))
@@ -432,8 +435,9 @@ def _computed(K: HasLMO, stream: Stream, proof: Infeasibility | None) -> LeastBr
             break
     else:  # x* keeps the last ones, whatever a solver makes of them
         total = float(flattened(stream.losses.values(point)).sum())
-        how = "the point of least violation"
-        best = Comparator(frozen(point), -math.inf, total, True, None, how)
+        best = Comparator(
+            frozen(point), -math.inf, total, True, None, "the point of least violation"
+        )
     return LeastBreach(min(lower, upper), upper, point, frozen(np.flatnonzero(kept)), count, best)
 
 

@@ -181,8 +181,9 @@ class BestPoint:
         if found is None:
             raise SolverFailed(f"HiGHS did not find the best point of {self.K!r} for these rounds.")
         bases = Bases(found.basis, bases.breached if worst is None else worst.basis)
-        x = self.member(self.flat_point(found))
-        return Best(x, bases, 1 if worst is None else 3, found, worst)
+        return Best(
+            self.member(self.flat_point(found)), bases, 1 if worst is None else 3, found, worst
+        )
 
     def most_even(
         self, loss: Objective, limits: HalfSpaces, headroom: Floats | None, best: Best
@@ -426,8 +427,9 @@ def half_spaces(constraints: Batch) -> HalfSpaces:
     if len(parts) == 1 and isinstance(parts[0], Capacity) and len(parts[0]):
         capacities = to_numpy(parts[0].c).astype(np.float64, copy=False).min(axis=0)
         return HalfSpaces(None, capacities.reshape(-1))
-    spaces = [part.halfspaces()[:2] for part in parts if isinstance(part, PiecewiseLinear)]
-    tables, bounds = zip(*spaces, strict=True)
+    tables, bounds = zip(
+        *[part.halfspaces()[:2] for part in parts if isinstance(part, PiecewiseLinear)], strict=True
+    )
     return HalfSpaces(
         sparse.stack_rows([sparse.compact(A) for A in tables]), np.concatenate(bounds)
     )
@@ -481,8 +483,9 @@ class LinearProgramming:
                 mu, own = solver.multipliers(program, found)
                 lam = np.zeros(len(task.b))
                 lam[chosen] = own
-                below = None if task.pieces is None else task.below_pieces(mu)
-                return Solution(x, lam, below=below)
+                return Solution(
+                    x, lam, below=None if task.pieces is None else task.below_pieces(mu)
+                )
             chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
 
 
@@ -534,15 +537,6 @@ def _with_rows(basis: Basis | None, more: int) -> Basis | None:
 IN_USE = 1e-12
 
 
-class Pricing(NamedTuple):
-    """A direction to ask the oracle for, of size about 1, and the least <d, v_k> of a known
-    vertex.
-    """
-
-    direction: Array
-    known: float
-
-
 class BestOfVertices(BestPoint):
     """The best convex combination of some vertices of a set, for given losses and limits; columns
     of vertices that another one has are taken from it.
@@ -586,9 +580,9 @@ class BestOfVertices(BestPoint):
 
     def pricing(
         self, loss: Objective, limits: HalfSpaces, program: Program, found: Best, breach: bool
-    ) -> Pricing | None:
-        """What to ask the oracle for, so that the loss, or the worst violation, gets less; None if
-        every vertex costs the same.
+    ) -> tuple[Array, float] | None:
+        """The direction d to ask the oracle for, of size about 1, so that the loss, or the worst
+        violation, gets less, and the least <d, v_k> of a known vertex; None if all cost the same.
         """
         end = found.breach if breach else found.end
         assert end is not None
@@ -602,7 +596,7 @@ class BestOfVertices(BestPoint):
             return None
         d = d / power_of_two(size)
         direction = like(d.reshape(self.K.shape), self.K.center)
-        return Pricing(direction, float((flattened(direction) @ self.V).min()))
+        return direction, float((flattened(direction) @ self.V).min())
 
 
 def bases_for(bases: Bases, kept: Int64s, count: int, more: int) -> Bases:

@@ -74,11 +74,6 @@ class BoxedProgram(NamedTuple):
     more_costs: Floats
 
 
-class Solutions(NamedTuple):
-    points: tuple[Array, ...]
-    basis: BoxedBasis
-
-
 class BoxedModel:
     def __init__(self, K: Any, description: LinearDescription) -> None:
         self.K, self._description = K, description
@@ -106,7 +101,7 @@ class BoxedModel:
         headrooms: Floats,
         start: BoxedBasis | None,
         out: Bools | None = None,
-    ) -> Solutions | None:
+    ) -> tuple[tuple[Array, ...], BoxedBasis] | None:
         """The best point for each headroom, the multiples of `rooms` that limits keep; None if it
         is not found here. Entries that are `out` are 0, which must be their lower bound.
         """
@@ -143,7 +138,7 @@ class BoxedModel:
                 return None
         shaped = arrays.frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
-        return Solutions(tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age))
+        return tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age)
 
     @cached_property
     def _unit(self) -> float:
@@ -173,8 +168,9 @@ class BoxedModel:
 
     @cached_property
     def plain(self) -> BoxedProgram:
-        give = np.full(len(self._top), 1.0 / self._unit)
-        return self._program(self._set_rows, 0, self._origin, give, np.zeros(0))
+        return self._program(
+            self._set_rows, 0, self._origin, np.full(len(self._top), 1.0 / self._unit), np.zeros(0)
+        )
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
         rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
@@ -259,7 +255,8 @@ class _Rows:
         basis = whole.basis.copy()
         basis[alone] = columns
         rows, places, values = map(np.concatenate, zip(*whole.entries, strict=True))
-        order = np.argsort(places, kind="stable")
+        # whole numbers of 16 bits are sorted by their digits
+        order = np.argsort(places.astype(np.min_scalar_type(len(whole.top))), kind="stable")
         starts = np.zeros(len(whole.top) + 1, dtype=np.int64)
         np.cumsum(np.bincount(places, minlength=len(whole.top)), out=starts[1:])
         return (starts, rows[order], values[order]), whole.top.copy(), basis
@@ -323,8 +320,9 @@ class FlowModel:
     def _cheapest(self, c: Floats, capacities: Floats, tree: Any) -> tuple[Array, Array]:
         net, kept = self.network, capacities[self.entries]
         # entries that never carry anything have capacities, too
-        others = -float(capacities[self._others].min(initial=0.0))
-        s = max(0.0, float((net.lower - kept).max()), others)
+        s = max(
+            0.0, float((net.lower - kept).max()), -float(capacities[self._others].min(initial=0.0))
+        )
         for _ in range(_CUTS):
             upper = np.maximum(net.lower, np.minimum(net.upper, kept + s))
             tight = replace(net, upper=upper)

@@ -127,8 +127,9 @@ class CuttingPlanes:
         slopes, offsets = map(np.array, zip(*(cut[:2] for cut in self.cuts), strict=True))
         which = np.zeros(len(offsets), dtype=np.int64)
         loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
-        limits = highs.HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
-        return self.solver.prepared(loss, limits)
+        return self.solver.prepared(
+            loss, highs.HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
+        )
 
     def _joined(self, x: Floats) -> bool:
         more = proofs.joining(self.task.violations(x) / self.radius, self.used, _EXACT)
@@ -149,8 +150,9 @@ class CuttingPlanes:
         while True:
             program = self._program()
             over = (level - self.base) / (program.cost_unit * self.solver.unit)
-            accuracy = 1e-11 if self.described else 1e-9
-            found = self.solver.nearest(program, best, over, self.radius, accuracy)
+            found = self.solver.nearest(
+                program, best, over, self.radius, 1e-11 if self.described else 1e-9
+            )
             if found is None or not (self.described or found.v.max() > 0.0):
                 return None
             x = self.solver.flat_point(found)

@@ -69,21 +69,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.arrays import (
-    eps_of,
-    flat,
-    is_array,
-    is_torch,
-    less_rows,
-    like,
-    namespace,
-    norm,
-    read,
-    times_less,
-    to_numpy,
-    with_diagonal,
-    zeros,
-)
+from tidewolf.core import arrays
 from tidewolf.core.types import Array, Floats
 
 # Rows of Q at first.
@@ -165,8 +151,8 @@ def probable(
     """
     space: Krylov | Chebyshev
     if seen is None:
-        space, steps = Krylov(A, begin.b, floor, loose=eps_of(begin.b) > _LOOSE), _STEPS
-        whole = (math.sqrt(begin.mass) / space.length - _HIDDEN * eps_of(begin.b)) ** 2
+        space, steps = Krylov(A, begin.b, floor, loose=arrays.eps_of(begin.b) > _LOOSE), _STEPS
+        whole = (math.sqrt(begin.mass) / space.length - _HIDDEN * arrays.eps_of(begin.b)) ** 2
     else:
         space, whole = Chebyshev(A, begin.b, seen, floor), begin.mass
         steps = int(-math.log(whole) / math.sqrt(9.0 * tolerance))
@@ -209,7 +195,7 @@ def converged(
 
 def proved(A: Any, found: Found) -> Found | None:
     """The same with a proof, a Cholesky factor of (theta + gap) I - A; None if there is none."""
-    slack = above(found.value + found.gap, A if is_array(A) else A.dense())
+    slack = above(found.value + found.gap, A if arrays.is_array(A) else A.dense())
     return None if slack is None else found._replace(gap=found.gap + slack)
 
 
@@ -219,16 +205,16 @@ def above(z: float, A: Array) -> float | None:
     If the computed factorisation of B = z I - A runs through, B + E is positive semidefinite for
     some |E| <= (n + 2) eps tr(B). It is made in float64 where A lives, if its library can say so.
     """
-    xp, n = namespace(A), int(A.shape[0])
+    xp, n = arrays.namespace(A), int(A.shape[0])
     slack = 2.0 * (n + 2) * sys.float_info.epsilon * (n * z - float(xp.linalg.trace(A)))
-    if is_torch(A):
+    if arrays.is_torch(A):
         from torch.linalg import cholesky_ex
 
-        failed = cholesky_ex(with_diagonal(-1.0 * xp.astype(A, xp.float64), z)).info
+        failed = cholesky_ex(arrays.with_diagonal(-1.0 * xp.astype(A, xp.float64), z)).info
     else:
         from scipy.linalg.lapack import dpotrf
 
-        B = np.negative(to_numpy(A), dtype=np.float64)
+        B = np.negative(arrays.to_numpy(A), dtype=np.float64)
         np.einsum("ii->i", B)[:] += z
         failed = dpotrf(B.T, clean=0, overwrite_a=1)[1]
     return None if int(failed) else slack
@@ -238,8 +224,8 @@ def longest(X: Array, AX: Array, theta: float) -> tuple[Array, float]:
     """The column of X with the largest Rayleigh quotient, or a longer one with theta at least,
     their mean weighted by squared lengths; and its own.
     """
-    xp = namespace(X)
-    squares, products = to_numpy(xp.stack([xp.sum(X * X, axis=0), xp.sum(X * AX, axis=0)]))
+    xp = arrays.namespace(X)
+    squares, products = arrays.to_numpy(xp.stack([xp.sum(X * X, axis=0), xp.sum(X * AX, axis=0)]))
     i = int(np.argmax(products - theta * squares))
     return X[:, i] / math.sqrt(squares[i]), float(products[i] / squares[i])
 
@@ -254,12 +240,12 @@ class Krylov:
         self.A, self.n, self.floor = A, int(b.shape[-1]), floor
         self.shape = math.prod(b.shape) // self.n, self.n
         self.loose = loose and type(b) is np.ndarray
-        self.rounding = self.finest = rounding(self.n, eps_of(b))
+        self.rounding = self.finest = rounding(self.n, arrays.eps_of(b))
         self.alpha: list[float] = []
         self.beta: list[float] = []
-        self.Q = zeros((min(self.n, _FIRST), math.prod(self.shape)), b)
-        self.length = norm(b)
-        self.following = flat(b) / self.length
+        self.Q = arrays.zeros((min(self.n, _FIRST), math.prod(self.shape)), b)
+        self.length = arrays.norm(b)
+        self.following = arrays.flat(b) / self.length
         # at the last look, by how much it had risen since the one before, and by how much till then
         self.theta, self.rise, self._risen = -math.inf, math.inf, math.inf
         # of the latest products the two parts of alpha and beta^2, not read yet
@@ -274,7 +260,7 @@ class Krylov:
     def grow(self) -> None:
         k, q = self.k, self.following
         if k == self.Q.shape[0]:
-            self.Q = namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
+            self.Q = arrays.namespace(self.Q).concat([self.Q, self.Q])[: self.n, :]
         self.Q[k, :], self.k = q, k + 1
         w = self._product(q)
         if self.loose:
@@ -284,14 +270,14 @@ class Krylov:
         else:
             Q = self.Q[: k + 1, :]
             h = Q @ w
-            w = less_rows(w, h, Q)
+            w = arrays.less_rows(w, h, Q)
             more = Q @ w
-            w = less_rows(w, more, Q)
+            w = arrays.less_rows(w, more, Q)
             first, again = h[k], more[k]
         if type(w) is not np.ndarray:
             square = w @ w
             self._unread += [first, again, square]
-            self.following = w / namespace(w).sqrt(square)
+            self.following = w / arrays.namespace(w).sqrt(square)
             return
         length = math.sqrt(float(w @ w))
         self.alpha.append(float(first) + float(again))
@@ -303,7 +289,7 @@ class Krylov:
         (s, n), A = self.shape, self.A
         if s == 1:
             return A @ v
-        return namespace(v).concat([A @ v[i : i + n] for i in range(0, s * n, n)])
+        return arrays.namespace(v).concat([A @ v[i : i + n] for i in range(0, s * n, n)])
 
     def grown(self, tolerance: float, steps: int = 0) -> tuple[float, float]:
         """Grows by `steps`, or until it is time for another look at T: theta, and the gap above it
@@ -325,7 +311,7 @@ class Krylov:
         """T as far as it goes: behind a product that led nowhere new there is nothing."""
         if not self._unread:
             return
-        numbers, self._unread = read(self._unread), []
+        numbers, self._unread = arrays.read(self._unread), []
         for first, again, square in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
             self.alpha.append(first + again)
             self.beta.append(max(math.sqrt(square), self.rounding))
@@ -334,12 +320,15 @@ class Krylov:
         self.k = len(self.alpha)
 
     def vector(self) -> Array:
-        x = like(leading(self.alpha, self.beta[:-1], self.theta), self.Q) @ self.Q[: self.k, :]
-        return x / norm(x)
+        x = (
+            arrays.like(leading(self.alpha, self.beta[:-1], self.theta), self.Q)
+            @ self.Q[: self.k, :]
+        )
+        return x / arrays.norm(x)
 
     def best(self) -> tuple[Array, float]:
         x = self.vector()
-        X, AX = (namespace(x).reshape(v, self.shape).T for v in (x, self._product(x)))
+        X, AX = (arrays.namespace(x).reshape(v, self.shape).T for v in (x, self._product(x)))
         return longest(X, AX, self.theta - self.rounding)
 
     def overlap(self) -> float:
@@ -394,14 +383,14 @@ class Chebyshev:
     def __init__(self, A: Any, b: Array, seen: tuple[float, float], floor: float = 0.0) -> None:
         low, high = seen
         self.middle, self.half, self.floor = (low + high) / 2.0, _NARROW * (high - low) / 2.0, floor
-        self.n, self.eps = int(b.shape[-1]), eps_of(b)
+        self.n, self.eps = int(b.shape[-1]), arrays.eps_of(b)
         self.rounding = rounding(self.n, self.eps)
-        if is_array(A):
+        if arrays.is_array(A):
             A *= 2.0 / self.half
-            self.twice: Any = with_diagonal(A, -2.0 * self.middle / self.half)
+            self.twice: Any = arrays.with_diagonal(A, -2.0 * self.middle / self.half)
         else:
             self.twice = Mapped(A, self.middle, self.half)
-        first = namespace(b).reshape(b, (-1, self.n)).T
+        first = arrays.namespace(b).reshape(b, (-1, self.n)).T
         self.W = [first, 0.5 * (self.twice @ first)]
 
     @property
@@ -419,11 +408,11 @@ class Chebyshev:
         from scipy.linalg import eigh
 
         for _ in range(steps):
-            self.W.append(times_less(self.twice, self.W[-1], self.W[-2]))
-        xp, k = namespace(self.W[0]), self.k
+            self.W.append(arrays.times_less(self.twice, self.W[-1], self.W[-2]))
+        xp, k = arrays.namespace(self.W[0]), self.k
         self.Q = xp.reshape(xp.stack(self.W), (k + 1, -1))
         rows = xp.astype(self.Q, xp.float64)
-        G = to_numpy(rows @ rows.T)
+        G = arrays.to_numpy(rows @ rows.T)
         beside = 0.5 * (np.eye(k + 1, k, -1) + np.eye(k + 1, k, 1))
         beside[1, 0] = 1.0  # T_{-1} = T_1
         H, self.G = G[:k] @ beside, G[:k, :k]
@@ -445,8 +434,8 @@ class Chebyshev:
         return min(0.0, math.log(mass * float(t @ np.linalg.solve(M, t))))
 
     def best(self) -> tuple[Array, float]:
-        xp = namespace(self.Q)
-        X = xp.reshape(like(self.leading, self.Q) @ self.Q[: self.k, :], (self.n, -1))
+        xp = arrays.namespace(self.Q)
+        X = xp.reshape(arrays.like(self.leading, self.Q) @ self.Q[: self.k, :], (self.n, -1))
         AX = 0.5 * self.half * (self.twice @ X) + self.middle * X
         return longest(X, AX, self.theta - self.rounding)
 

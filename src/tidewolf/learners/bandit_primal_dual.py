@@ -338,8 +338,9 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
             changes one of them.
         """
         sizes = (loss_lipschitz, constraint_lipschitz, loss_size, constraint_size)
-        assumed = {"horizon": horizon, **dict(zip(ASSUMED, sizes, strict=True))}
-        return cls._theorem(K, start, assumed, seed=seed)
+        return cls._theorem(
+            K, start, {"horizon": horizon, **dict(zip(ASSUMED, sizes, strict=True))}, seed=seed
+        )
 
     def theorem_values(self, T: int) -> dict[str, float]:
         R, r, n, G = unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0

@@ -56,7 +56,7 @@ from tidewolf.experts.restarts import Restarts
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
-from tidewolf.methods.available import HELD_BACK, capped, entries_out, restricted, uses
+from tidewolf.methods.available import HELD_BACK, capped, entries_out, is_far, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
@@ -147,12 +147,8 @@ class Core(KeepsPending[State]):
     def __post_init__(self) -> None:
         super().__post_init__()
         alone = self.caution == settings.DEFAULT_CAUTION and not self.per_constraint
-        if self.target_violation is not None and not alone:
-            other = "per_constraint" if self.per_constraint else "caution"
-            raise errors.InvalidInput(
-                f"target_violation has one weight, which it chooses: give it without {other}.",
-                setting="target_violation",
-            )
+        due = f"be given without {'per_constraint' if self.per_constraint else 'caution'}"
+        self._require(self.target_violation is None or alone, "target_violation", due)
         if isinstance(self.calls_per_round, str):  # by the kind of set alone, so that runs repeat
             object.__setattr__(self, "calls_per_round", self._auto_calls)
 
@@ -219,18 +215,25 @@ class Core(KeepsPending[State]):
             shares = self.context.shares(info, number)
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
-        p = self.weights_of(state, points)
+        if state.outage is not None and not waiting and not state.upcoming.apart:
+            state = state._replace(outage=None)  # the round before was none
+        p = self.weights_of(state.mixer, points)
         x = mix = mixed(p, points)
+        apart = out is not None and bool(self.names)
+        if apart := apart and (state.outage is not None or is_far(mix, state.upcoming.mix)):
+            outage = state.outage or state.mixer
+            state, p = state._replace(outage=outage), self.weights_of(outage, points)
+            x = mix = mixed(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
-        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points)
+        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points, apart)
         return state._replace(upcoming=upcoming)
 
-    def weights_of(self, state: State, points: Sequence[Array | None]) -> Floats:
+    def weights_of(self, mixer: Mixer, points: Sequence[Array | None]) -> Floats:
         """p among the proposals that are there; empty without a mixer."""
         if not self.names:
             return np.zeros(0)
-        return state.mixer.weights(np.array([point is not None for point in points]))
+        return mixer.weights(np.array([point is not None for point in points]))
 
     def _advised(
         self, state: State, info: RoundInfo | None, waiting: bool, number: int, out: Bools | None
@@ -409,8 +412,9 @@ class Core(KeepsPending[State]):
         """The state with the descents that begin anew after the rounds since `before`."""
         descents, mixer, pending = [*state.descents], state.mixer, state.pending
         for i, share in self.births(before, state.t):
-            sums = adagrad.DescentSums.start(self._factors)
-            descents[i] = Descent(self.K.center, self.K.center, sums)
+            descents[i] = Descent(
+                self.K.center, self.K.center, adagrad.DescentSums.start(self._factors)
+            )
             mixer = mixer.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
         return state._replace(descents=tuple(descents), mixer=mixer, pending=pending)
@@ -442,7 +446,8 @@ class Core(KeepsPending[State]):
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
-        fed, mixer, accounts = each, state.mixer, state.accounts
+        own = state.outage if all(one.apart for one in observed) else None
+        fed, mixer, accounts = each, own or state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
             if len(alphas) == len(observed):
@@ -456,12 +461,14 @@ class Core(KeepsPending[State]):
             for one, seen in zip(observed, fed, strict=True):
                 accounts = accounts.after(one, seen.losses, weighed)
         except errors.InvalidInput:  # an expert proposed a point where the loss has no value
-            unseen = [one._replace(functions=None) for one in observed]
-            return self._mixed(state, unseen, each, weighed)
+            return self._mixed(
+                state, [one._replace(functions=None) for one in observed], each, weighed
+            )
         mixed = np.sum([one.mixed for one in fed], axis=0)
         before = state.t - sum(one.block.rounds for one in observed)
         mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
-        return state._replace(mixer=mixer, accounts=accounts), fed
+        both = (mixer, state.outage) if own is None else (state.mixer, mixer)
+        return state._replace(mixer=both[0], outage=both[1], accounts=accounts), fed
 
     @cached_property
     def compiled(self) -> CompiledRounds | None:
@@ -508,8 +515,9 @@ class Core(KeepsPending[State]):
         most = capabilities.rounds_at_once(self, state)
         if self.names and isinstance(feedback, FullInformation):
             functions = require_full_information(feedback, self.K.shape, most)
-            values = functions.constraints.values(x)
-            block = first_order(*functions, x, values, per_constraint=self.per_constraint)
+            block = first_order(
+                *functions, x, functions.constraints.values(x), per_constraint=self.per_constraint
+            )
         elif self.wants_functions:
             raise errors.WrongType(
                 f"{type(self).__name__} re-solves with the functions themselves: FullInformation "
@@ -519,7 +527,7 @@ class Core(KeepsPending[State]):
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
         decided = own.round, own.points, own.mix, own.p, own.shares
-        return PlayedRound(*decided, x, block, functions)
+        return PlayedRound(*decided, x, block, functions, own.apart)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""
@@ -699,8 +707,7 @@ class Core(KeepsPending[State]):
 
     @cached_property
     def _weights(self) -> LyapunovWeights:
-        slopes = self.loss_lipschitz, self.constraint_lipschitz
-        both = self.K, self.caution, self.horizon, *slopes
+        both = self.K, self.caution, self.horizon, self.loss_lipschitz, self.constraint_lipschitz
         own, target = self.per_constraint, self.target_violation
         return LyapunovWeights(*both, per_constraint=own, target=target)
 
@@ -729,8 +736,9 @@ class Core(KeepsPending[State]):
         if self.context is None:
             return self.bound_of(state)
         bound = self._weights.bound(state.dual, state.cells)
-        policy = state.migrations.bound(bound, state.migrations.policy_regret)
-        return state.budgets.less_paid(policy)
+        return state.budgets.less_paid(
+            state.migrations.bound(bound, state.migrations.policy_regret)
+        )
 
     def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
         return self._weights.limit_rows(self.dual_of(record.final_state), record.limit_names)

@@ -146,8 +146,9 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
 
     def start(self) -> State:
         point = paper.ProjectedPoint.start(self.K, self.first_point)
-        slopes = DriftSlopes(*self.given_slopes.initial)
-        return State(0, point, self._no_sums, self.first_epoch(), slopes)
+        return State(
+            0, point, self._no_sums, self.first_epoch(), DriftSlopes(*self.given_slopes.initial)
+        )
 
     @cached_property
     def _no_sums(self) -> drift.DriftBlock:
@@ -218,8 +219,9 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
         G_f = max(slopes.loss, slope)
         alpha, delta = self.weights(state.epoch.horizon, G_f or 1.0, slopes.constraint or 1.0)
         d, reach = gradient / (G_f or 1.0) / n, self.reach(state, n)
-        factors = G_f, alpha, delta, state.tally
-        z, tally = drift.drift(K, block, d, point.y, point.distance, reach, *factors)
+        z, tally = drift.drift(
+            K, block, d, point.y, point.distance, reach, G_f, alpha, delta, state.tally
+        )
         slopes = slopes._replace(loss=G_f)
         return state._replace(point=point.moved_to(frozen(z)), slopes=slopes, tally=tally)
 

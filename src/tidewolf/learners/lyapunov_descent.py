@@ -19,7 +19,7 @@ All of it is the core of the family (core.py) with one descent; this file adds b
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, final
+from typing import Annotated, Any, ClassVar, cast, final
 
 from tidewolf.core import oracle
 from tidewolf.core.arrays import norm
@@ -147,8 +147,7 @@ class LyapunovDescent(Core):
         if is_last:
             state = self.with_open_block(state)
         price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
-        after: State = late.priced(state, price)
-        return after
+        return cast(State, late.priced(state, price))
 
     def with_open_block(self, state: State) -> State:
         if state.open is None:

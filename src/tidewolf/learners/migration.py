@@ -187,7 +187,7 @@ def _with_current_round(move: Move, experts: _Names, new: Core, state: State) ->
     advice = [move.point(z) for z in experts.each(proposals)[groups:]]
     state, own = new._own_points(state, shares, None)
     points = (*own, *advice)
-    p = new.weights_of(state, points)
+    p = new.weights_of(state.mixer, points)
     mix, last = mixed(p, points), None
     if new.max_move is not None:
         last = move.point(before.x if state.last is None else state.last)

@@ -36,6 +36,7 @@ class Committed(NamedTuple):
     p: Floats
     shares: Floats  # phi, one a cell of the context; zeros where it is unknown
     points: tuple[Array | None, ...]  # z of every expert; None if it is absent
+    apart: bool = False  # whether entries that are out move it far: p is by the outage's weights
 
     @property
     def free(self) -> Array:
@@ -105,6 +106,8 @@ class State(NamedTuple):
     last: Array | None = None  # what was played last, where moves are capped
     proposed: tuple[Array | None, ...] | None = None
     """what advisers that do not wait proposed, where entries are out in the next round"""
+    outage: Mixer | None = None
+    """weights of rounds that are apart, which begin with an outage as those of other rounds are"""
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()
     costs: partly_seen.LastCosts = partly_seen.LastCosts()
@@ -122,6 +125,7 @@ class State(NamedTuple):
             descents=tuple(own._replace(sums=own.sums.in_units(unit)) for own in self.descents),
             cells=self.cells.in_units(unit),
             mixer=self.mixer.in_units(unit),
+            outage=self.outage and self.outage.in_units(unit),
             accounts=self.accounts.in_units(unit),
         )
 

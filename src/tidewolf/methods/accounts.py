@@ -46,6 +46,7 @@ class PlayedRound(NamedTuple):
     x: Array  # what was played
     block: FirstOrder
     functions: FullInformation | None
+    apart: bool = False  # whether an outage moved it far
 
     @property
     def there(self) -> Floats:

@@ -12,6 +12,12 @@ above 0 it proves that no member does without them. Entries that may be negative
 price; a third call leaves them out of the direction, and the center is tried. What none of these
 prove to be possible is refused, with what cannot be reached.
 
+Where experts are mixed, and this moves their mix by more than a tenth, the rounds of the outage
+have weights of their own. These begin as the others are, and the others go on after it as they
+were: who is best around the outage says little of who is best without it. The guard of
+methods/steps/hedge.py holds for all other rounds together, and for those before an outage together
+with its own.
+
 A decision moves by half the sum of the changes of all entries, which is what has to be rerouted of
 flows and shares. Under a cap
 
@@ -36,6 +42,7 @@ from tidewolf.projection.active import Active, is_free_of
 from tidewolf.sets.base import ConvexSet
 
 PRICE = 1e6  # The price of an entry that is out, in parts of all others together.
+FAR = 0.1  # From which share of a decision on an outage moves it far.
 HELD_BACK = (
     "Guarantees are for decisions that move as far as they will: with max_move bounds are measured."
 )
@@ -124,6 +131,11 @@ def available_vertex(K: HasLMO, out: Bools, direction: Array) -> tuple[vertices.
 def distance_moved(x: Array, last: Array) -> float:
     xp = arrays.namespace(x)
     return 0.5 * float(xp.sum(xp.abs(x - last)))
+
+
+def is_far(x: Array, other: Array) -> bool:
+    """Whether more than a tenth of what the other point carries is elsewhere."""
+    return distance_moved(x, other) > 2.0 * FAR * distance_moved(other, 0.0 * other)
 
 
 def capped(x: Array, last: Array, most: float | None) -> Array:

@@ -253,6 +253,7 @@ class ArrayState:
             cells=CellSums(F[1:], W[1:], s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT]),
             dual=dual,
             mixer=Mixer(arrays.totals, s[names.GAP], s[names.RANGE]),
+            outage=None,
             accounts=Accounts(
                 **dict(zip(COUNTED, arrays.accounts, strict=True)),
                 unseen=self.unseen,

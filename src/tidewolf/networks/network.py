@@ -208,8 +208,9 @@ def _as_link_row(i: int, row: Any, what: str) -> LinkRow:
 
 def no_way(source: Hashable, target: Hashable, setting: str) -> errors.UnreachableTarget:
     ends = f"from {shown(source)} to {shown(target)}"
-    words = f"No way leads {ends}. Leave it out, or add links."
-    return errors.UnreachableTarget(words, setting=setting)
+    return errors.UnreachableTarget(
+        f"No way leads {ends}. Leave it out, or add links.", setting=setting
+    )
 
 
 # --- networks -------------------------------------------------------------------------------------
@@ -597,8 +598,9 @@ class Network(OnLinks):
         array([-0.25,  0.25])
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
-        sent = self._sent(demands, len(capacities))
-        return self._checked_limits(capacities, sent, demands is not None)
+        return self._checked_limits(
+            capacities, self._sent(demands, len(capacities)), demands is not None
+        )
 
     def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> batch.Batch:
         """The same for arrays that were checked; `moving` is whether demands were given."""
@@ -657,8 +659,9 @@ class Network(OnLinks):
         names = tuple(self.link_names[link] for link in limited)
         room = np.ascontiguousarray(capacities[:, limited])
         room = room[0] if (room == room[0]).all() else room  # which kernels read
-        incidence = self.incidence[limited]
-        return MaxUtilization(incidence, np.array(sent), room, self.owner, names=names)
+        return MaxUtilization(
+            self.incidence[limited], np.array(sent), room, self.owner, names=names
+        )
 
     @cached_property
     def _is_used(self) -> NDArray:
@@ -817,8 +820,9 @@ class Network(OnLinks):
         count, several = len(self.links), len(self.demands) > 1
         flows = [_capacitated(self.links, each, each.name * several) for each in self.demands]
         K = Product(*flows) if several else flows[0]
-        owner = np.repeat(np.arange(len(flows)), count)
-        return self._on_links(K, np.tile(np.arange(count), len(flows)), owner)
+        return self._on_links(
+            K, np.tile(np.arange(count), len(flows)), np.repeat(np.arange(len(flows)), count)
+        )
 
     @property
     def _pairs(self) -> list[tuple[Hashable, Hashable]]:
@@ -843,8 +847,9 @@ class Network(OnLinks):
                 K = FlowPolytope.from_edges(links, source=source, target=target)
             except errors.CyclicGraph:
                 places = np.array(leading(ends[0]))
-                some = [links[i] for i in places]
-                K = FlowPolytope.from_edges(some, source=source, target=target)
+                K = FlowPolytope.from_edges(
+                    [links[i] for i in places], source=source, target=target
+                )
         else:
             found = [leading(pair) for pair in product(demand.sources, demand.targets)]
             places = np.unique(np.concatenate(found))

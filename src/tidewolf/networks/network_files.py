@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -175,8 +175,7 @@ class NetworkFiles(NamedTuple):
         """
         sent = self.network.volumes[None] if sent is None else sent
         each = np.repeat(sent, len(rows) // len(sent), axis=0)
-        A: types.Floats = self.network._checked_losses(rows, each).C
-        return A
+        return cast(types.Floats, self.network._checked_losses(rows, each).C)
 
     def width(self, name: str) -> int:
         """How many numbers a round has in a table of this name."""
@@ -403,8 +402,9 @@ def from_files(
         {key: in_order_of(files, key, table, table.file) for key, table in tables.items()}
     )
     assert losses is not None
-    limit = batch.as_constraints(limits, losses)
-    stream = batch.Stream(losses, limit, time=times, seen=aligned.seen)
+    stream = batch.Stream(
+        losses, batch.as_constraints(limits, losses), time=times, seen=aligned.seen
+    )
     return NetworkStream(files.network, stream, (*files.notes, *aligned.notes))
 
 

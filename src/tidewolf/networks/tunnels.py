@@ -212,8 +212,9 @@ class Tunnels(OnLinks):
             called = f"The path {path.name or ' > '.join(map(str, path.nodes))}"
             for step, at in zip(steps, links, strict=True):
                 if not 0 <= at < len(self.links) or self.links[at] != step:
-                    words = f"{called}: no link leads from {step[0]} to {step[1]}."
-                    raise InvalidInput(words, setting="paths")
+                    raise InvalidInput(
+                        f"{called}: no link leads from {step[0]} to {step[1]}.", setting="paths"
+                    )
             if (pair := (path.nodes[0], path.nodes[-1])) not in ways:
                 raise InvalidInput(f"{called} joins no pair: leave it out.", setting="paths")
             ways[pair].append(self._tunnel(links, path.name))

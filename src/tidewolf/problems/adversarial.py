@@ -25,7 +25,7 @@ within a phase of the fifth, and after the first phase of the last.
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 
@@ -102,8 +102,9 @@ def adversarial(
     s = center + aside * (np.where(towards_low, low, high) - center)
     A, b = like(A.reshape(rounds, *K.shape), K.center), like((A * s).sum(axis=1), K.center)
     stream = batch.Stream(Linear(like(C.reshape(rounds, *K.shape), K.center)), Affine(A, b))
-    title = f"Losses and limits that turn against the learner: {kind}."
-    return Problem("adversarial", K, stream, title)
+    return Problem(
+        "adversarial", K, stream, f"Losses and limits that turn against the learner: {kind}."
+    )
 
 
 def _drawn(
@@ -136,8 +137,7 @@ def _unit(rows: types.Floats) -> types.Floats:
     across a simplex.
     """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: types.Floats = np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0)
-    return unit
+    return cast(types.Floats, np.where(lengths > 1e-9, rows / np.maximum(lengths, 1e-9), 0.0))
 
 
 def _flat(point: object) -> types.Floats:

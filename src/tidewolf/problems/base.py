@@ -24,7 +24,6 @@ from typing import Annotated, Any, Protocol, TypeAlias, final
 import numpy as np
 
 from tidewolf.core import batch, oracle, settings, values
-from tidewolf.core.arguments import shown
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType
 from tidewolf.core.types import Floats, NDArray, Shape
 from tidewolf.methods.budget import Budgets
@@ -77,7 +76,7 @@ class Problem(values.Value):
     K: ConvexSet
     stream: batch.Stream
     title: Annotated[str, settings.Text()]
-    labels: Annotated[tuple[str, ...], settings.Names()] = ()
+    labels: Annotated[tuple[str, ...], settings.NAMES] = ()
     period: Annotated[int | None, settings.Count()] = None
     network: Any = None
     demands: Any = None
@@ -88,14 +87,11 @@ class Problem(values.Value):
     def __post_init__(self) -> None:
         super().__post_init__()
         oracle.as_set(self.K, f"The problem {self.name}")
-        if not isinstance(self.stream, batch.Stream):
-            raise WrongType(f"Give a Stream, not {shown(self.stream)}.", setting="stream")
-        if self.stream.shape != self.K.shape:
-            shapes = f"shape {self.stream.shape}, and its set has points of shape {self.K.shape}"
-            raise WrongShape(f"The stream of {self.name} takes {shapes}.", setting="stream")
-        if self.labels and (len(self.labels),) != self.K.shape:
-            both = f"{len(self.labels)} labels for points of shape {self.K.shape}"
-            raise WrongShape(f"The problem {self.name} has {both}.", setting="labels")
+        self._require(isinstance(self.stream, batch.Stream), "stream", "be a Stream", WrongType)
+        self._require_shape("stream", self.K.shape)
+        fits = not self.labels or (len(self.labels),) == self.K.shape
+        due = f"be one for each entry of points of shape {self.K.shape}, not {len(self.labels)}"
+        self._require(fits, "labels", due, WrongShape)
 
     @property
     def shape(self) -> Shape:

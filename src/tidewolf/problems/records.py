@@ -95,8 +95,9 @@ def abilene(
     >>> tw.problems.named("abilene") is tw.problems.abilene  # what a file calls "abilene"
     True
     """
-    arrays = ("tm_mbps", "nodes", "links")
-    taken, (measured, names, table) = base.first_rounds("abilene", rounds, *arrays)
+    taken, (measured, names, table) = base.first_rounds(
+        "abilene", rounds, "tm_mbps", "nodes", "links"
+    )
     nodes, source, target = [str(name) for name in names], "LOSAng", "WASHng"
     links = [(nodes[int(tail)], nodes[int(head)]) for tail, head in table[:, 1:3]]
     ospf, cap = table[:, 3], table[:, 4] / 1000
@@ -184,8 +185,9 @@ def carbon(rounds: base.Rounds = None, seed: base.RandomSeed = 0) -> base.Proble
     >>> tw.problems.named("carbon") is tw.problems.carbon  # what a file calls "carbon"
     True
     """
-    arrays = ("ci_x10", "gen_gw_x100", "regions")
-    taken, (intensity, generation, regions) = base.first_rounds("carbon", rounds, *arrays)
+    taken, (intensity, generation, regions) = base.first_rounds(
+        "carbon", rounds, "ci_x10", "gen_gw_x100", "regions"
+    )
     strain = generation[taken] / np.percentile(generation, 99.9, axis=0)
     carbon = intensity[taken] / (10 * BUDGET)
     return base.Problem(

@@ -112,8 +112,9 @@ def flow_problem(
     name: str, arcs: Sequence[Link], ends: Link, costs: Floats, capacities: Floats, **about: Any
 ) -> base.Problem:
     K = flows.FlowPolytope.from_edges(arcs, source=ends[0], target=ends[1])
-    stream = batch.Stream(Linear(costs), Capacity(capacities))
-    return base.Problem(name, K, stream, labels=K.names, **about)
+    return base.Problem(
+        name, K, batch.Stream(Linear(costs), Capacity(capacities)), labels=K.names, **about
+    )
 
 
 def loads(links: Sequence[Link], lengths: Lengths, nodes: Nodes, traffic: Floats) -> Floats:
@@ -428,8 +429,9 @@ def cables_of(network: str) -> list[tuple[int, int]]:
         there = f"{arguments.shown(network)} in {path}; there are Geant2012, Uunet, Dfn, ..."
         raise errors.InvalidInput(f"There is no network called {there}", setting="network")
     joined = {(min(u, v), max(u, v)) for name, u, v in rows if name == network and u != v}
-    if not joined:
-        raise errors.InvalidInput(f"The network {network} has no link between two nodes.")
+    errors.require(
+        joined, errors.InvalidInput, f"The network {network} has no link between two nodes."
+    )
     return sorted(joined)
 
 

@@ -102,8 +102,7 @@ class Combination(Active):
         return type(self)(table, weights, x, warm)
 
     def mean_of(self, weights: Floats) -> Array:
-        mean: Array = self.atoms.combine(weights, self.x)
-        return mean
+        return cast(Array, self.atoms.combine(weights, self.x))
 
     def only(self, table: Any, rows: Int64s) -> Self:
         return self.at(table, self.weights[rows], self.x, self.warm)
@@ -243,8 +242,9 @@ class ActiveSet(Combination):
         """
         y = as_near(y, oracle.as_set(K, "A projection"), "The point to project")
         if (shape := tuple(self.x.shape)) != K.shape:
-            words = f"The active set has points of shape {shape}, the set of shape {K.shape}."
-            raise errors.WrongShape(words)
+            raise errors.WrongShape(
+                f"The active set has points of shape {shape}, the set of shape {K.shape}."
+            )
         tol = arrays.as_number(tol, "tol", above=0.0)
         return self.nearest(K, y + 0.0, tol, as_budget(budget, K, tol))
 
@@ -283,8 +283,9 @@ class ActiveSet(Combination):
         count = len(self.weights)
         if self.atoms.find(vertex, count) is not None:
             return self
-        atoms = self.atoms.append(vertex, count)
-        return self.at(atoms, np.append(self.weights, 0.0), self.x, self.warm)
+        return self.at(
+            self.atoms.append(vertex, count), np.append(self.weights, 0.0), self.x, self.warm
+        )
 
     def reduced(self, count: int, K: Any, shared: bool = False) -> ActiveSet:
         """At most dimension + 1 + SPARE atoms in use, if there are `count`, and IDLE others, unless
@@ -522,8 +523,9 @@ class FactoredActiveSet(Combination):
             weights = self.weights.copy()
             for b in crowded:
                 rows = used[owners == b]
-                gram = self.atoms.only(rows).gram[: len(rows), : len(rows)]
-                weights[rows] = caratheodory(gram, self.weights[rows])
+                weights[rows] = caratheodory(
+                    self.atoms.only(rows).gram[: len(rows), : len(rows)], self.weights[rows]
+                )
             active = self.at(self.atoms, weights, self.mean_of(weights), self.warm)
             used = np.flatnonzero(weights)
         idle = not shared and len(self.weights) > 2 * len(used) + IDLE
@@ -545,8 +547,9 @@ class FactoredActiveSet(Combination):
             row.require_sound()
         if len(weights) != len(rows):
             raise ValueError("each row of a factored active set has a weight")
-        table = FactorTable.of(rows, parts["owners"], parts["places"])
-        return cls(table, weights, x, parts["warm"])
+        return cls(
+            FactorTable.of(rows, parts["owners"], parts["places"]), weights, x, parts["warm"]
+        )
 
     def require_of(self, K: oracle.HasLMO) -> None:
         super().require_of(K)

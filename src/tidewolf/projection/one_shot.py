@@ -207,8 +207,9 @@ class FrankWolfeGap(NamedTuple):
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
     """The gap and the segment to the vertex."""
     x2, vertex = arrays.inner(x, x), answer.vertex
-    products = arrays.inner(r, x), vertex.inner(r), answer.error
-    return checked_gap(r, *products, distance2, x2, vertex.distance2(x, x2))
+    return checked_gap(
+        r, arrays.inner(r, x), vertex.inner(r), answer.error, distance2, x2, vertex.distance2(x, x2)
+    )
 
 
 def checked_gap(

@@ -186,8 +186,9 @@ def search_any(
         slopes = (1.0 - shift) * slopes + step * (gram[:, row] - gram @ weights)
         weights = (1.0 - step) * weights
         weights[row] += step
-    used = int(np.count_nonzero(weights))
-    return SearchResult(atoms, weights, x, y, calls, distance2, used, warm)
+    return SearchResult(
+        atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
+    )
 
 
 def tied_row(

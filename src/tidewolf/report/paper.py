@@ -130,7 +130,11 @@ def study(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TidewolfWarning)  # the page says what they say
         growths = _growths(K, size, progress)
-        worst = _intervals(K, size, progress)
+        # of each length, on the stream whose constraint moves from one side to the other
+        T = size.interval_rounds
+        found = run(DriftPlusPenalty(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
+        every = intervals(found, progress=lambda done, of: progress("intervals", done, of))
+        worst = tuple((some[0].length, f, g) for some, f, g in every.worst_by_length())
         means = list[list[str]]()
         for i, T in enumerate(size.bandit_horizons):
             progress("bandit", i, len(size.bandit_horizons))
@@ -184,14 +188,6 @@ def _growths(K: ConvexSet, size: Size, progress: Progress) -> tuple[Measured, ..
 
 def totals_of(found: Run) -> tuple[float, float]:
     return (math.nan if found.regret is None else found.regret[1]), float(found.violations.sum())
-
-
-def _intervals(K: ConvexSet, size: Size, progress: Progress) -> Worst:
-    """The worst of each length on the stream whose constraint moves from one side to the other."""
-    T = size.interval_rounds
-    found = run(DriftPlusPenalty(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
-    worst = intervals(found, progress=lambda done, of: progress("intervals", done, of))
-    return tuple((some[0].length, f, g) for some, f, g in worst.worst_by_length())
 
 
 def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:

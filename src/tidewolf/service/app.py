@@ -654,7 +654,17 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=DRAIN,
     )
-    _prepare_process()
+    # Switch between threads often; collect garbage in cycles seldom, and never among what was
+    # imported: a full collection stops all requests for a tenth of a second, and almost nothing
+    # here is in a cycle. Ignore warnings about what callers send, each text of which would stay in
+    # memory, and show those about the machine once.
+    sys.setswitchinterval(0.001)
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
+    warnings.simplefilter("ignore")
+    for kind in (NotCached, OtherVersions):
+        warnings.simplefilter("default", kind)
     warm = partial(m.warm_store, app.sessions.store)
     requests.Server(config, app.traffic, address, warm).run([listener])
     last = threading.Thread(target=app.close, daemon=True)
@@ -670,23 +680,6 @@ def _connections(most: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return most if soft < 0 else max(1, min(most, soft - SPARE))
-
-
-def _prepare_process() -> None:
-    """Switch between threads often; collect garbage in cycles seldom, and never among what was
-    imported, because a full collection stops all requests for a tenth of a second, and almost
-    nothing here is in a cycle; ignore warnings about what callers send, each text of which would
-    stay in memory, and show those about the machine once.
-    """
-    # How long a thread computes before another one may. Unit: seconds.
-    sys.setswitchinterval(0.001)
-    gc.collect()
-    gc.freeze()
-    # Python's thresholds for looking for garbage in cycles.
-    gc.set_threshold(*(20_000, 20, 100))
-    warnings.simplefilter("ignore")
-    for kind in (NotCached, OtherVersions):
-        warnings.simplefilter("default", kind)
 
 
 def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:

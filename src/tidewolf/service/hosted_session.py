@@ -612,8 +612,10 @@ class HostedSession:
         session = self.session
         current, pending = session.round, session.pending
         number = current if body.round is None else body.round - 1
-        content = {key: given for key, given in body.__dict__.items() if given is not None}
-        content["round"] = number + 1
+        content = {
+            **{key: given for key, given in body.__dict__.items() if given is not None},
+            "round": number + 1,
+        }
         feedback = ReadFeedback.of(content, self.built)
         played = None
         if body.played is not None:

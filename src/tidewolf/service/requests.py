@@ -91,7 +91,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from tidewolf import __version__
 from tidewolf.core import arguments, errors
-from tidewolf.core.errors import InvalidInput, Overloaded, TooMany, require
+from tidewolf.core.errors import InvalidInput, Overloaded, TooMany, refuse, require
 from tidewolf.service.models import NAME
 
 PROBLEM = "application/problem+json"
@@ -193,11 +193,15 @@ class Tokens:
             role, prefix, token, name = [*given, f"token-{number}"][:4]
             fits = len(words) <= 4 and role in ROLES and token not in ROLES
             names = (name, prefix.replace("*", "all"))
-            if not (fits and _TOKEN.fullmatch(token) and all(map(NAME.fullmatch, names))):
-                raise InvalidInput(f"{source}, line {number}: a line is {_LINE}.")
+            refuse(
+                not (fits and _TOKEN.fullmatch(token) and all(map(NAME.fullmatch, names))),
+                f"{source}, line {number}: a line is {_LINE}.",
+            )
             digest = sha256(token.encode()).digest()
-            if digest in found or any(name == caller.who for caller in found.values()):
-                raise InvalidInput(f"{source}, line {number}: the token, or its name, comes twice.")
+            refuse(
+                digest in found or any(name == caller.who for caller in found.values()),
+                f"{source}, line {number}: the token, or its name, comes twice.",
+            )
             found[digest] = Caller(name, cast(Any, role), "" if prefix == "*" else prefix)
         require(found, InvalidInput, f"{source} has no token: a line is {_LINE}.")
         return cls(found)
@@ -300,8 +304,7 @@ class Traffic:
     """
 
     def __init__(self, most: int = 256, most_held: int = 1 << 27) -> None:
-        if most < 1:
-            raise InvalidInput(f"At least one request must be answered at a time, not {most}.")
+        refuse(most < 1, f"At least one request must be answered at a time, not {most}.")
         self.most, self.most_held = most, most_held
         self.in_flight = self.held = 0
         self.arriving, self.most_arriving = Counts[str](), max(1, most // 4)
@@ -385,8 +388,10 @@ class Quotas:
         # those that are bounded
         self.rates = {what: rate for what, rate in rates.items() if rate is not None}
         for what, most in {**self.rates, "sessions": 1 if sessions is None else sessions}.items():
-            if not 0.0 < most < float("inf"):
-                raise InvalidInput(f"The quota of {what} is a number above 0, not {most:g}.")
+            refuse(
+                not 0.0 < most < float("inf"),
+                f"The quota of {what} is a number above 0, not {most:g}.",
+            )
         # held while a session is created
         self.sessions, self.creating = sessions, threading.Lock()
         self._clock = clock
@@ -591,8 +596,7 @@ def loads(raw: bytes) -> Any:
         lists = [one for one in level if type(one) is list]
         keys, depth = keys + sum(map(len, objects)), depth + 1
         level = [*chain(*lists, *(one.values() for one in objects))]
-    if depth > DEEPEST:
-        raise InvalidInput(f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
+    refuse(depth > DEEPEST, f"The body is nested deeper than {DEEPEST} levels: send a flatter one.")
     if keys != raw.count(b'":') and keys != sum(len(each[1]) for each in _TEXT.finditer(raw)):
         if len(raw) <= SHORT:  # to find which one holds the interpreter for long
             json.loads(raw, object_pairs_hook=_once)

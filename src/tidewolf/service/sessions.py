@@ -35,14 +35,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tidewolf.core import conforming, errors, round_info
-from tidewolf.core.errors import (
-    CheckpointError,
-    InvalidInput,
-    TidewolfError,
-    UnknownSession,
-    require,
-    require_some,
-)
 from tidewolf.core.types import Floats
 from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
@@ -113,7 +105,7 @@ def _last_notes(
         last = store.last_rounds(info.name, SHOWN)
         first = last[0].round if last else 1
         rows = store.rounds_of(info.name, first, first + 2 * SHOWN)
-    except TidewolfError:  # deleted meanwhile
+    except errors.TidewolfError:  # deleted meanwhile
         return [], []
     expired = rows[-1].round - settings.expire_after if rows and settings.expire_after else 0
     notes = [(row.round, note) for row in rows if (note := Note.of(row)) is not None]
@@ -288,14 +280,16 @@ class Sessions:
         return Reply(200, answer, transaction.future)
 
     def _observed(self, hosted: HostedSession, body: m.Observations) -> dict[str, Any]:
-        if len(body.observations) > self.limits.observations:
-            raise InvalidInput(f"Send at most {self.limits.observations:,} observations at a time.")
+        errors.refuse(
+            len(body.observations) > self.limits.observations,
+            f"Send at most {self.limits.observations:,} observations at a time.",
+        )
         found: list[dict[str, Any]] = []
         try:
             for item in body.observations:
                 found.append(hosted.observe(m.Observation.read(item)))
                 del found[-1]["rounds"]
-        except (InvalidInput, errors.NotSupported) as error:
+        except (errors.InvalidInput, errors.NotSupported) as error:
             name, status = type(error).__name__, status_of(error)
             found.append({"error": problem(status, str(error), title=name)})
         return {"observations": found, "rounds": hosted.session.rounds}
@@ -318,11 +312,13 @@ class Sessions:
         place.lock.release()
         return None
 
-    def _without_session(self, name: str, body: m.DecisionRequest, error: CheckpointError) -> Reply:
+    def _without_session(
+        self, name: str, body: m.DecisionRequest, error: errors.CheckpointError
+    ) -> Reply:
         info = self._info(name)
         settings, built = Settings.shown(info.settings), _built(info)
         entries, wanted, last, out = built.reader, hosting.override(settings), None, None
-        with suppress(TidewolfError):
+        with suppress(errors.TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
                 last = note.decision if note.era == len(settings.eras) else None
         if body.unavailable:
@@ -419,7 +415,7 @@ class Sessions:
         with self._mutex:
             names = list(self._opened)
         for name in names:
-            with suppress(TidewolfError), self._locked(name) as place:
+            with suppress(errors.TidewolfError), self._locked(name) as place:
                 self._let_go(name, place)
 
     @contextmanager
@@ -449,14 +445,16 @@ class Sessions:
                 yield hosted
                 hosted.took(time.thread_time() - began)
             except BaseException as error:
-                fails = not isinstance(error, TidewolfError) or isinstance(error, CheckpointError)
+                fails = not isinstance(error, errors.TidewolfError) or isinstance(
+                    error, errors.CheckpointError
+                )
                 if fails or not self.store.holds(name):  # refused after it had written
                     self._let_go(name, place)
                 raise
 
     def _info(self, name: str) -> SessionInfo:
-        return require_some(
-            self.store.info(name), UnknownSession, f"There is no session called {name!r}."
+        return errors.require_some(
+            self.store.info(name), errors.UnknownSession, f"There is no session called {name!r}."
         )
 
     def _open(self, name: str, place: _Place, looks: bool) -> HostedSession:
@@ -466,9 +464,9 @@ class Sessions:
         built = _built(info)
         try:
             place.hosted = HostedSession(self, info, built)
-        except (*UNREADABLE, UnknownSession, errors.HeldElsewhere):
+        except (*UNREADABLE, errors.UnknownSession, errors.HeldElsewhere):
             raise
-        except CheckpointError:
+        except errors.CheckpointError:
             if not looks:
                 raise
             return HostedSession(self, info, built, looks=True)
@@ -487,7 +485,7 @@ class Sessions:
     def _let_go(self, name: str, place: _Place) -> None:
         hosted, place.hosted = place.hosted, None
         if hosted is not None:
-            with suppress(TidewolfError):
+            with suppress(errors.TidewolfError):
                 hosted.session.close()
             self.store.let_go(name)
             with self._mutex:
@@ -500,7 +498,7 @@ class Sessions:
 def _built(info: SessionInfo) -> Built:
     try:
         return Description.parse(info.description).build()
-    except InvalidInput as error:
+    except errors.InvalidInput as error:
         raise errors.BrokenFile(
             f"The description of the session {info.name} was changed on disk: {error} Go back to "
             "an earlier copy."
@@ -527,9 +525,9 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    require(
+    errors.require(
         body.incumbent is None or body.mode == "shadow",
-        InvalidInput,
+        errors.InvalidInput,
         f"An incumbent's point is played in shadow, not in mode {body.mode}.",
     )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
@@ -543,8 +541,8 @@ def _roll_back(hosted: HostedSession, number: int) -> str:
     ended(store.flushed(name)).result()
     try:
         session.rollback(number)
-    except InvalidInput:
-        raise InvalidInput(
+    except errors.InvalidInput:
+        raise errors.InvalidInput(
             f"Round {number + 1} cannot be gone back to: it is after round {before + 1}, or is "
             "not stored."
         ) from None
@@ -567,7 +565,9 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
         for key in body.model_fields_set - {"why"}
         if (given := getattr(body, key)) is not None or key == "fallback"
     }
-    require(changes, InvalidInput, "A migration has a set, or learners, or a fallback.")
+    errors.require(
+        changes, errors.InvalidInput, "A migration has a set, or learners, or a fallback."
+    )
     description = Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
@@ -632,7 +632,7 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    require(
+    errors.require(
         hosted.takes_late,
         errors.NotSupported,
         f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "

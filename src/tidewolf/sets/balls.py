@@ -747,8 +747,9 @@ class KNormBall(_Ordered, base.Polyhedral):
         upper = np.full(2 * n + 1, self.tau)
         lower = np.where(np.arange(2 * n + 1) < n, -self.tau, 0.0)
         A_ub, b_ub = (sp.block_array(rows, format="csr"), np.append(np.zeros(2 * n), self.tau))
-        lift = sp.eye_array(n, 2 * n + 1, format="csr")
-        return base.LinearDescription(lower, upper, A_ub=A_ub, b_ub=b_ub, lift=lift)
+        return base.LinearDescription(
+            lower, upper, A_ub=A_ub, b_ub=b_ub, lift=sp.eye_array(n, 2 * n + 1, format="csr")
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Self]:
@@ -926,8 +927,9 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
         self._require_shape("upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
         wrong = np.argwhere(self._widths < 0)[:1].tolist()
-        due = f"be at least lower, which it is not at {wrong}"
-        self._require(not wrong, "upper", due, errors.EmptySet)
+        self._require(
+            not wrong, "upper", f"be at least lower, which it is not at {wrong}", errors.EmptySet
+        )
 
     @property
     def shape(self) -> Shape:
@@ -946,8 +948,9 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
     @cached_property
     def factors(self) -> base.Factors:
         widths = self._widths.reshape(-1).astype(np.float64)
-        places = frozen(np.arange(len(widths)))
-        return base.Factors(places, frozen(widths / 2), frozen(widths), exact=True)
+        return base.Factors(
+            frozen(np.arange(len(widths))), frozen(widths / 2), frozen(widths), exact=True
+        )
 
     @cached_property
     def geometry(self) -> tuple[Floats, Int32s] | None:

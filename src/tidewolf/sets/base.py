@@ -346,10 +346,11 @@ class InnerSet(settings.Check):
         return value if isinstance(value, dict) else None
 
 
-class InnerSets(settings.ListOf):
-    words: ClassVar[str] = 'a list of tables such as [{ kind = "Simplex", n = 3 }]'
-    item: ClassVar[settings.Check] = InnerSet()
-    such: ClassVar[str] = "[sets.Simplex(2), sets.L2Ball(3)]"
+INNER_SETS = settings.ListOf(
+    words='a list of tables such as [{ kind = "Simplex", n = 3 }]',
+    item=InnerSet(),
+    such="[sets.Simplex(2), sets.L2Ball(3)]",
+)
 
 
 def _cached_center(center: Callable[[Any], Array]) -> cached_property[Array]:

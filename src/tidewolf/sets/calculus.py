@@ -18,11 +18,11 @@ from tidewolf.core.types import Array, Int64s, Shape
 from tidewolf.core.vertices import Compound, Vertex, join_vertices
 from tidewolf.sets import balls, generic, spectra
 from tidewolf.sets.base import (
+    INNER_SETS,
     ConvexSet,
     CostlyMembership,
     Factors,
     InnerSet,
-    InnerSets,
     LinearDescription,
     Polyhedral,
     Projectable,
@@ -338,13 +338,13 @@ class Product(values.Composed, ConvexSet):
     def __init__(
         self,
         *sets: Annotated[ConvexSet, InnerSet()],
-        parts: Annotated[Sequence[ConvexSet], InnerSets()] = (),
+        parts: Annotated[Sequence[ConvexSet], INNER_SETS] = (),
     ) -> None:
         object.__setattr__(self, "parts", _checked(sets, parts))
 
     @classmethod
     @settings.names_in_files
-    def from_parts(cls, parts: Annotated[Sequence[ConvexSet], InnerSets()]) -> Self:
+    def from_parts(cls, parts: Annotated[Sequence[ConvexSet], INNER_SETS]) -> Self:
         """The product of the sets of a list.
 
         Parameters
@@ -479,8 +479,9 @@ class Product(values.Composed, ConvexSet):
         if isinstance(self.whole, SimplexProduct):
             return self.whole.answer(direction)
         asked = zip(self._along(direction), warm or (None,) * len(self.parts), strict=True)
-        answers = [part.answer(d, start) for (part, d), start in asked]
-        vertices, errors, after = zip(*answers, strict=True)
+        vertices, errors, after = zip(
+            *[part.answer(d, start) for (part, d), start in asked], strict=True
+        )
         warm = None if all(start is None for start in after) else after
         return oracle.Answer(join_vertices(vertices), sum(errors), warm)
 
@@ -536,7 +537,7 @@ class Product(values.Composed, ConvexSet):
 
 def _checked(sets: tuple[ConvexSet, ...], parts: Sequence[ConvexSet]) -> tuple[ConvexSet, ...]:
     more = as_items(parts, "parts of Product", "[sets.Simplex(2), sets.L2Ball(3)]")
-    given: tuple[ConvexSet, ...] = settings.checked(InnerSets(), (*sets, *more), "parts", "Product")
+    given: tuple[ConvexSet, ...] = settings.checked(INNER_SETS, (*sets, *more), "parts", "Product")
     require(given, EmptySet, "parts of Product must be at least one set.", "parts")
     return given
 

@@ -379,17 +379,16 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
     def __post_init__(self) -> None:
         net = self.network
-        if not isinstance(net, FlowNetwork):
-            words = f"Make a CapacitatedFlow with from_edges, not of {arguments.shown(net)}."
-            raise errors.WrongType(words, setting="network")
-        if (net.lower > net.upper).any():
-            e = int(np.argmax(net.lower > net.upper))
-            words = f"Arc {e} has the bounds {net.lower[e]:g} and {net.upper[e]:g}; swap them."
-            raise errors.EmptySet(words, setting="lower")
+        self._require(
+            isinstance(net, FlowNetwork), "network", "be made by from_edges", errors.WrongType
+        )
+        wrong = np.flatnonzero(net.lower > net.upper)[:1]
+        due = f"be at most upper, not {net.lower[wrong]} beside {net.upper[wrong]} on arc {wrong}"
+        self._require(not len(wrong), "lower", due, errors.EmptySet)
         sent, drawn = net.supply[net.supply > 0].sum(), -net.supply[net.supply < 0].sum()
-        words = f"The nodes supply {sent:g} and draw {drawn:g} in all; the two must be equal."
         balanced = abs(net.supply.sum()) <= ROUNDING * np.abs(net.supply).sum()
-        errors.require(balanced, errors.EmptySet, words, "supplies")
+        due = f"be as large as what is drawn in all, {drawn:g}, not {sent:g}"
+        self._require(balanced, "supplies", due, errors.EmptySet)
         if (cut := violated_cut(net)) is not None:
             needed, most = float(net.supply[cut].sum()), cut_capacity(net, cut)
             names = arguments.listed([repr(net.nodes[v]) for v in np.flatnonzero(cut)], 6)
@@ -443,8 +442,9 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
     @cached_property
     def _hull(self) -> graphs.HullProjection:
         net, loose = self.network, self._loose
-        ends = net.tails[loose], net.heads[loose]
-        return graphs.HullProjection(loose, *ends, len(net.nodes), self._grounded)
+        return graphs.HullProjection(
+            loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded
+        )
 
     @cached_property
     def center(self) -> Array:

@@ -278,8 +278,9 @@ class DagFlows(Flows):
         n, count = self.shape[0], len(self._supply)
         kept = np.delete(np.arange(count), self.stack.begins[1:] - 1)
         balance = graphs.incidence_matrix(*self._arcs, count, n)[kept].tocsc()
-        bounds = np.zeros(n), self._upper.copy()
-        return base.LinearDescription(*bounds, A_eq=balance, b_eq=self._supply[kept])
+        return base.LinearDescription(
+            np.zeros(n), self._upper.copy(), A_eq=balance, b_eq=self._supply[kept]
+        )
 
     def _split(self, x: Array, tolerance: float) -> list[list[Path]]:
         flow, tolerance = self._as_flow(x, tolerance, self._demands.max())
@@ -383,8 +384,9 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
     @cached_property
     def dag(self) -> graphs.Dag:
         """The useful part of the graph in topological order."""
-        ends = self.nodes[self.source], self.nodes[self.target]
-        return graphs.build_dag(self.tails, self.heads, self.nodes, *ends)
+        return graphs.build_dag(
+            self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
+        )
 
     @property
     def dags(self) -> tuple[graphs.Dag, ...]:
@@ -573,7 +575,7 @@ class MultiFlow(DagFlows):
     heads: Annotated[Int32s, graphs.Indices()]
     sources: Annotated[Int32s, graphs.Indices()]
     targets: Annotated[Int32s, graphs.Indices()]
-    demands: Annotated[tuple[float, ...], graphs.Demands()]
+    demands: Annotated[tuple[float, ...], graphs.DEMANDS]
     starts: Annotated[Int32s, graphs.Indices()]
     links: Annotated[Int32s, graphs.Indices()]
     nodes: graphs.NumberedNames = field(metadata={"label": True})

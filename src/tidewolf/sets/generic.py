@@ -90,29 +90,6 @@ class BoundPairs(settings.Check):
         return settings.Numbers().read(value) if isinstance(value, str | list) else None
 
 
-def require_pairs(A: Any, b: Any, name: str) -> None:
-    if A is None and b is None:
-        return
-    fits = A is not None and b is not None and A.ndim == 2 and A.shape[1] > 0
-    given = f"A_{name} has shape {np.shape(A)} and b_{name} {np.shape(b)}"
-    words = f"{given}; they must be (p, n) and (p,), both or neither."
-    setting = f"{'b' if A is None else 'A'}_{name}"
-    require(fits and np.shape(b) == np.shape(A)[:1], WrongShape, words, setting)
-
-
-def bounds_of_each(pairs: Floats, n: int | None) -> Floats:
-    """A pair for each of n entries; n None is as many as are given."""
-    if pairs.shape == (2,) and n is not None:
-        pairs = np.tile(pairs, (n, 1))
-    words = "bounds of Polytope must be a pair (lower, upper) for each entry."
-    require(pairs.ndim == 2, WrongShape, words, "bounds")
-    lower, upper = pairs.T
-    for j in np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]:
-        words = f"The polytope is empty: entry {j} has the bounds {lower[j]:g} and {upper[j]:g}."
-        raise EmptySet(words, setting="bounds")
-    return arrays.frozen(pairs)
-
-
 def _normed(A: Floats | None, b: Floats | None, n: int, name: str) -> tuple[Floats, Floats]:
     if A is None or b is None:
         return np.zeros((0, n)), np.zeros(0)
@@ -270,16 +247,28 @@ class Polytope(ClosedForm, Boxed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_pairs(self.A_ub, self.b_ub, "ub")
-        require_pairs(self.A_eq, self.b_eq, "eq")
+        for name, A, b in (("ub", self.A_ub, self.b_ub), ("eq", self.A_eq, self.b_eq)):
+            rows, sides = np.shape(A), np.shape(b)
+            fits = len(rows) == 2 and rows[1] > 0 and b is not None and sides == rows[:1]
+            due = f"fit: (p, n) and (p,), both or neither, not of shapes {rows} and {sides}"
+            setting = f"{'b' if A is None else 'A'}_{name}"
+            self._require(fits or (A is None and b is None), setting, due, WrongShape)
         if self.bounds is not None:
-            table = self.A_ub if self.A_ub is not None else self.A_eq
-            entries = None if table is None else table.shape[1]
-            object.__setattr__(self, "bounds", bounds_of_each(self.bounds, entries))
+            self._set_bounds_of_each(self.bounds)
         if _solved_once(np.zeros(self.shape), self._program_in(self._given)) is None:
             require_nonempty(self._rows, self._given.unit)
         if self.bounds is None or not np.isfinite(self.bounds).all():
             require_bounded(self._rows)
+
+    def _set_bounds_of_each(self, pairs: Floats) -> None:
+        tables = [A for A in (self.A_ub, self.A_eq) if A is not None]
+        pairs = np.tile(pairs, (tables[0].shape[1], 1)) if pairs.ndim == 1 and tables else pairs
+        self._require(pairs.ndim == 2, "bounds", "be a pair (lower, upper) per entry", WrongShape)
+        lower, upper = pairs.T
+        wrong = np.flatnonzero((lower > upper) | (lower == np.inf) | (upper == -np.inf))[:1]
+        due = f"have room for each entry, not {pairs[wrong].tolist()} for entry {wrong.tolist()}"
+        self._require(not len(wrong), "bounds", due, EmptySet)
+        object.__setattr__(self, "bounds", arrays.frozen(pairs))
 
     @property
     def shape(self) -> Shape:
@@ -320,8 +309,9 @@ class Polytope(ClosedForm, Boxed):
         size = float(np.max(np.abs(d))) or 1.0
         statuses = np.zeros(0, np.int8) if warm is None else np.asarray(warm).reshape(-1)
         known, n = set(statuses.tolist()) <= set(STATUSES), len(d)
-        start = Basis(n, len(statuses) - n, statuses) if known else None
-        x, error, basis = self._certified(d / size, start)
+        x, error, basis = self._certified(
+            d / size, Basis(n, len(statuses) - n, statuses) if known else None
+        )
         vertex = vertices.Dense(arrays.like(self._frame.point(x), direction))
         last = None if basis is None else arrays.frozen(basis.statuses)
         return oracle.Answer(vertex, self._frame.unit * size * error, last)
@@ -403,11 +393,12 @@ class Polytope(ClosedForm, Boxed):
         pairs = np.zeros((0, 2)) if self.bounds is None else self.bounds
         widths = {A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None}
         widths |= {len(pairs)} - {0}
-        if len(widths) != 1:
-            raise WrongShape(
-                "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
-                f"of the same number of entries; {sorted(widths) or 'none'} were given."
-            )
+        require(
+            len(widths) == 1,
+            WrongShape,
+            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
+            f"of the same number of entries; {sorted(widths) or 'none'} were given.",
+        )
         n = widths.pop()
         G, h = _normed(self.A_ub, self.b_ub, n, "A_ub")
         E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")
@@ -483,8 +474,9 @@ class Polytope(ClosedForm, Boxed):
                 break
             rows, free = np.flatnonzero(~least), np.full(n + 1, np.inf)
             A_ub = np.column_stack([G[rows], reach[rows]])
-            A_eq = np.column_stack([N, np.zeros(len(N))])
-            program = LinearDescription(-free, free, A_eq, N @ base, A_ub, h[rows])
+            program = LinearDescription(
+                -free, free, np.column_stack([N, np.zeros(len(N))]), N @ base, A_ub, h[rows]
+            )
             ball = _solved_once(np.append(np.zeros(n), -1.0), program)
             if ball is None:
                 raise SolverFailed("The inside of a polytope was not found; rescale its rows.")

@@ -263,8 +263,9 @@ def _on_the_way(
     if target not in ahead:
         nodes = {node for link in network for node in link}
         reached = f"{len(ahead)} of {len(nodes)} nodes can be reached"
-        words = f"No way leads from {source!r} to {target!r}: {reached}."
-        raise errors.UnreachableTarget(words, setting="target")
+        raise errors.UnreachableTarget(
+            f"No way leads from {source!r} to {target!r}: {reached}.", setting="target"
+        )
     return [i for i, (tail, head) in enumerate(links) if tail in ahead and head in behind]
 
 

@@ -144,11 +144,9 @@ class Node(settings.Check):
         return value if _is_name(value) else None
 
 
-@dataclass(frozen=True)
-class NodeNames(settings.ListOf):
-    words: ClassVar[str] = "a list of names: text or whole numbers"
-    item: ClassVar[settings.Check] = Node()
-    such: ClassVar[str] = "['s', 't']"
+NODE_NAMES = settings.ListOf(
+    words="a list of names: text or whole numbers", item=Node(), such="['s', 't']"
+)
 
 
 @dataclass(frozen=True)
@@ -160,8 +158,9 @@ class Commodities(settings.Check):
         if is_frame(value) and (found := edges_of(value, what)) is not None:
             value = commodities_of(found, what)
         listed = as_items(value, what, "[(source, target, demand)]")
-        if not listed:
-            raise errors.InvalidInput(f"{what} must be at least one (source, target, demand).")
+        errors.require(
+            listed, errors.InvalidInput, f"{what} must be at least one (source, target, demand)."
+        )
         return tuple(_as_commodity(i, commodity) for i, commodity in enumerate(listed))
 
     def read(self, value: Any) -> str | tuple[tuple[Any, ...], ...] | None:
@@ -186,11 +185,9 @@ def commodities_of(
     return [(edge.tail, edge.head, 1.0 if demand is None else demand) for edge, demand in sent]
 
 
-@dataclass(frozen=True)
-class Demands(settings.ListOf):
-    words: ClassVar[str] = "a list of numbers"
-    item: ClassVar[settings.Check] = settings.Number(least=0.0)
-    such: ClassVar[str] = "[1.0, 2.0]"
+DEMANDS = settings.ListOf(
+    words="a list of numbers", item=settings.Number(least=0.0), such="[1.0, 2.0]"
+)
 
 
 @dataclass(frozen=True)
@@ -227,17 +224,10 @@ class ArcBounds(settings.Numbers):
 
 @dataclass(frozen=True)
 class LinkLengths(settings.Numbers):
-    words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
+    axes: int | None = field(default=1, kw_only=True)
+    above: float = field(default=0.0, kw_only=True)
 
-    def __call__(self, value: Any, what: str) -> Floats:
-        lengths = to_numpy(as_array(value, what)).astype(np.float64)
-        if lengths.ndim != 1:
-            raise errors.WrongShape(
-                f"{what} must be a list, one for each link, not {shown(value)}."
-            )
-        if lengths.min(initial=1.0) <= 0:
-            raise errors.InvalidInput(f"{what} must be above 0, not {lengths.min():g}.")
-        return lengths
+    words: ClassVar[str] = "the name of a column of the graph's file, or a list of numbers"
 
 
 @dataclass(frozen=True)
@@ -253,7 +243,7 @@ class Indices(settings.Numbers):
 
 
 GraphLinks: TypeAlias = Annotated[Iterable[Link], Links()]
-NumberedNames: TypeAlias = Annotated[tuple[Hashable, ...], NodeNames()]
+NumberedNames: TypeAlias = Annotated[tuple[Hashable, ...], NODE_NAMES]
 PositiveLengths: TypeAlias = Annotated[Lengths | None, LinkLengths()]
 
 
@@ -264,8 +254,9 @@ def _as_commodity(i: int, commodity: Any) -> Commodity:
     except TypeError:
         words = f"Commodity {i} must be (source, target, demand), not {shown(commodity)}."
         raise errors.WrongType(words) from None
-    demand = as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
-    return asked._replace(demand=demand)
+    return asked._replace(
+        demand=as_number(asked.demand, f"{asked.called(i)}: its demand", least=0.0)
+    )
 
 
 def _is_name(value: Any) -> bool:
@@ -615,8 +606,9 @@ def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
     jacobi = sp.diags_array(1.0 / laplacian.diagonal())
 
     def solve(divergence: Floats) -> Floats:
-        steps = 20 * len(divergence)
-        found, failed = sp.linalg.cg(rows, divergence, rtol=CG_TOLERANCE, maxiter=steps, M=jacobi)
+        found, failed = sp.linalg.cg(
+            rows, divergence, rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
+        )
         words = "Conjugate gradients took over 20 steps per node of the graph."
         errors.require(not failed, errors.SolverFailed, words)
         return np.asarray(found)

@@ -102,8 +102,8 @@ class Matching(_EdgeSet):
         self,
         edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
         perfect: Annotated[bool, settings.Flag()] = False,
-        lefts: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
-        rights: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
+        lefts: Annotated[Sequence[Hashable], graphs.NODE_NAMES] = (),
+        rights: Annotated[Sequence[Hashable], graphs.NODE_NAMES] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         graphs.require_edges(tails, "A matching")
@@ -121,8 +121,9 @@ class Matching(_EdgeSet):
             partner = lazy.sp.csgraph.maximum_bipartite_matching(graph, perm_type="column")
             alone = listed([repr(self.lefts[left]) for left in np.flatnonzero(partner < 0)], 6)
             words = f"No matching is perfect: {alone or 'some right nodes'} remain alone."
-            whole = size[0] == size[1] and (partner >= 0).all()
-            errors.require(whole, errors.EmptySet, words, "perfect")
+            errors.require(
+                size[0] == size[1] and (partner >= 0).all(), errors.EmptySet, words, "perfect"
+            )
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -264,8 +265,9 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _hull(self) -> graphs.HullProjection:
-        nodes = len(self.lefts) + len(self.rights)
-        return graphs.HullProjection(self._open, *self._ends, nodes, self._grounded)
+        return graphs.HullProjection(
+            self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded
+        )
 
     @cached_property
     def _ends(self) -> tuple[Int32s, Int32s]:
@@ -356,7 +358,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     def __init__(
         self,
         edges: Annotated[Iterable[Link], graphs.Links(directed=False)],
-        nodes: Annotated[Sequence[Hashable], graphs.NodeNames()] = (),
+        nodes: Annotated[Sequence[Hashable], graphs.NODE_NAMES] = (),
     ) -> None:
         names, tails, heads = graphs.number_nodes(edges)
         graphs.require_edges(tails, "A spanning tree")
@@ -424,8 +426,9 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         looped = float(np.max(x[self._loops], initial=0.0))
         amounts = np.maximum(x, 0.0)
         amounts[self._loops] = 0.0
-        dust = _DUST * max(1.0, float(amounts.max()))
-        beyond = subset_infeasibility(amounts, self.edges, *self._incidence, dust)
+        beyond = subset_infeasibility(
+            amounts, self.edges, *self._incidence, _DUST * max(1.0, float(amounts.max()))
+        )
         return max(0.0, -float(x.min()), off, looped, float(beyond))
 
     def vertex_infeasibility(self, vertex: vertices.Vertex) -> float:

@@ -122,8 +122,9 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
             lazy.sp.kron(gaps[None, k], lazy.sp.eye_array(n), format="csr"),
             np.full(n, self._w[-1]),
         )
-        bounds = np.zeros(n * len(k)), np.ones(n * len(k))
-        return base.LinearDescription(*bounds, *sums, lift=lift, shift=shift)
+        return base.LinearDescription(
+            np.zeros(n * len(k)), np.ones(n * len(k)), *sums, lift=lift, shift=shift
+        )
 
     @classmethod
     def examples(cls) -> Sequence[Self]:

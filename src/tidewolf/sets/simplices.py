@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, Self, final
+from typing import Annotated, ClassVar, Self, final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tidewolf.core.arrays import (
     to_numpy,
     total,
 )
-from tidewolf.core.errors import EmptySet, InvalidInput, require
+from tidewolf.core.errors import EmptySet
 from tidewolf.core.lazy import sp
 from tidewolf.core.oracle import Answer
 from tidewolf.core.types import Array, Floats, Int32s, Int64s, NDArray, Shape
@@ -46,8 +46,9 @@ def _weighted_sum(
 ) -> base.LinearDescription:
     """{ lower <= x <= upper : <w, x> = total }, or <= total."""
     rows, sides = ("A_ub", "b_ub") if at_most else ("A_eq", "b_eq")
-    bounds = np.full(len(w), lower), upper
-    return base.LinearDescription(*bounds, **{rows: w[None, :], sides: np.array([total])})
+    return base.LinearDescription(
+        np.full(len(w), lower), upper, **{rows: w[None, :], sides: np.array([total])}
+    )
 
 
 def _meet_total(z: Array, widths: Array, weights: Array, total: float) -> Array:
@@ -356,17 +357,11 @@ class CappedSimplex(_SumSet):
 # with a choice. All passes are over the vector as it lies, in double precision.
 
 
-class GroupSizes(settings.ListOf):
-    words: ClassVar[str] = "a list of whole numbers such as [3, 3, 2]"
-    item: ClassVar[settings.Check] = settings.Count(most=MOST_ENTRIES)
-    such: ClassVar[str] = "[3, 3, 2]"
-
-    def __call__(self, value: Any, what: str) -> tuple[int, ...]:
-        sizes: tuple[int, ...] = super().__call__(value, what)
-        require(sizes, EmptySet, f"{what} must be at least one.")
-        words = f"{what} make {sum(sizes)} entries; a point has at most {MOST_ENTRIES}."
-        require(sum(sizes) <= MOST_ENTRIES, InvalidInput, words)
-        return sizes
+GROUP_SIZES = settings.ListOf(
+    words="a list of whole numbers such as [3, 3, 2]",
+    item=settings.Count(most=MOST_ENTRIES),
+    such="[3, 3, 2]",
+)
 
 
 @final
@@ -398,16 +393,19 @@ class SimplexProduct(
     point_infeasibility: ClassVar = kernels.outside_simplices
     nearest: ClassVar = kernels.nearest_in_simplices
 
-    sizes: Annotated[Sequence[int], GroupSizes()]
-    labels: Annotated[Sequence[str], settings.Names()] = ()
+    sizes: Annotated[Sequence[int], GROUP_SIZES]
+    labels: Annotated[Sequence[str], settings.NAMES] = ()
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._require(self.sizes, "sizes", "be at least one", EmptySet)
+        self._require(sum(self.sizes) <= MOST_ENTRIES, "sizes", f"add up to {MOST_ENTRIES} at most")
         _require_least(self, max(self.sizes))
         n, given, names = sum(self.sizes), len(self.labels), len(set(self.labels))
-        fits = not given or names == given == n
-        self._require(fits, "labels", f"be {n} different names, not {names}")
+        self._require(
+            not given or names == given == n, "labels", f"be {n} different names, not {names}"
+        )
 
     def __repr__(self) -> str:
         equal = len(self.sizes) > 4 and len(set(self.sizes)) == 1
@@ -625,8 +623,9 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
         return max(0.0, bounds, off if self.at_most else abs(off))
 
     def answer(self, direction: Array, warm: Array | None = None) -> Answer:
-        gains = -to_numpy(direction).astype(np.float64)
-        chosen, amounts = self._fill_greedily(gains, self.total, self.at_most)
+        chosen, amounts = self._fill_greedily(
+            -to_numpy(direction).astype(np.float64), self.total, self.at_most
+        )
         return Answer(vertices.Sparse(self.shape, chosen.astype(np.int32), amounts))
 
     def project(self, y: Array) -> Array:

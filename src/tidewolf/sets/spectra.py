@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations_with_replacement
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
 
 import numpy as np
 
@@ -188,17 +188,6 @@ def _is_extreme(size: float) -> bool:
 Side: TypeAlias = Annotated[int, settings.Count(most=arrays.MOST_SIDE)]
 
 
-class Begun(NamedTuple):
-    """The number of calls so far, random numbers for this one, and what the last one left, if there
-    was one: the ends of the spectrum as it saw them, and vectors.
-    """
-
-    calls: int
-    rng: np.random.Generator
-    seen: tuple[float, float] | None
-    last: Array | None
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Spectral(base.ClosedForm, base.Projectable):
     tolerance: Annotated[float, settings.Number(above=0.0)] = 1e-2
@@ -246,13 +235,18 @@ class Spectral(base.ClosedForm, base.Projectable):
         """The same set, always answered for by the dense eigensolver."""
         return type(self)(**{**self.fields(), "dense": max(self.shape)})
 
-    def _begun(self, n: int, kept: int, warm: Array | None) -> Begun:
+    def _begun(
+        self, n: int, kept: int, warm: Array | None
+    ) -> tuple[int, np.random.Generator, tuple[float, float] | None, Array | None]:
+        """The number of calls so far, random numbers for this one, and what the last one left, if
+        there was one: the ends of the spectrum as it saw them, and vectors.
+        """
         calls, seen, last = 0, None, None
         if warm is not None:
             number, *ends = arrays.to_numpy(warm[kept * n :]).tolist()
             calls, seen = int(number), (ends[0], ends[-1]) if ends and ends[0] < ends[-1] else None
             last = arrays.namespace(warm).reshape(warm[: kept * n], (kept, n))
-        return Begun(calls, generator(self.seed, "leading eigenvector", calls), seen, last)
+        return calls, generator(self.seed, "leading eigenvector", calls), seen, last
 
     def _leading(
         self, A: Any, warm: Array | None, reference: Array, tolerance: float, floor: float
@@ -277,8 +271,9 @@ class Spectral(base.ClosedForm, base.Projectable):
         found = None
         if seen:
             with suppress(ValueError):  # other eigenvalues than last time: T_j has overflown
-                own = A.dense() if isinstance(A, SymmetricPart) else A
-                found = lanczos.probable(own, begin, tolerance, floor, seen)
+                found = lanczos.probable(
+                    A.dense() if isinstance(A, SymmetricPart) else A, begin, tolerance, floor, seen
+                )
         if found is None:
             b = arrays.like(begin.b, example)
             found = self._sought(quick, begin._replace(b=b), tolerance, floor)
@@ -671,8 +666,9 @@ class Fantope(SymmetricSpectral):
         for i in range(self.k):
             rest = Deflated(A, V)
             before = None if last is None else rest.off(last[i, :])
-            begin = lanczos.start(rest.off(noise[i, :]), before, 1.0)
-            found = lanczos.converged(rest, begin, finer * self.tolerance)
+            found = lanczos.converged(
+                rest, lanczos.start(rest.off(noise[i, :]), before, 1.0), finer * self.tolerance
+            )
             v = rest.off(rest.off(found.vector))
             if arrays.norm(v) < 0.5:  # rounding has led it back to the rows before
                 return _exact(A, self.k), 0.0
@@ -694,8 +690,9 @@ class Fantope(SymmetricSpectral):
         if self.certified:
             slack = lanczos.above(z, lowered.dense())
         else:  # what the largest eigenvalue exceeds z by at most, for what is found of it
-            begin = lanczos.start(noise, None, self.failure)
-            found = lanczos.probable(lowered, begin, _TEST * self.tolerance, z)
+            found = lanczos.probable(
+                lowered, lanczos.start(noise, None, self.failure), _TEST * self.tolerance, z
+            )
             slack = None if found is None else max(0.0, found.value + found.gap - z)
         if slack is None or slack > _TEST * s:
             return _exact(A, self.k), 0.0

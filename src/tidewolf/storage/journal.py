@@ -308,8 +308,9 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                state = saves.save(whole(place.state))
-                state = checkpoint.with_session(state, place.info_ids, None)
+                state = checkpoint.with_session(
+                    saves.save(whole(place.state)), place.info_ids, None
+                )
                 tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED

@@ -210,8 +210,9 @@ class FunctionChecks(FunctionTrial):
         for s, i, j, between, where in self.between():
             chord = s * self.values[i] + (1 - s) * self.values[j]
             t = int(np.argmax(between - chord))
-            most = chord[t] + self.tolerance
-            require.at_most(between[t], most, f"in round {t}, the value {where}")
+            require.at_most(
+                between[t], chord[t] + self.tolerance, f"in round {t}, the value {where}"
+            )
 
     def exp_concave(self) -> None:
         """exp(-exp_concavity f_t) is concave."""
@@ -246,8 +247,9 @@ class FunctionChecks(FunctionTrial):
             require(not self.weighted(x, np.zeros(k)).any(), "weights of zero do not give zero")
             alone, both = some[self.looked_at] @ gradients, self.weighted(x, w + 2 * u)
             require.close(self.weighted(x, some), alone, room, "against one round at a time, it")
-            apart = self.weighted(x, w) + 2 * self.weighted(x, u)
-            require.close(both, apart, room, "under w + 2 u, it")
+            require.close(
+                both, self.weighted(x, w) + 2 * self.weighted(x, u), room, "under w + 2 u, it"
+            )
 
     def gradients_are_the_rounds(self) -> None:
         """gradients are the rounds' subgradients, and slopes the norms of them."""

@@ -176,8 +176,9 @@ def bits_of(x: Array) -> tuple[Any, ...]:
 def require_same(expected: Iterable[Played], found: Iterable[Played], how: str) -> None:
     for one, other in zip(expected, found, strict=True):
         if (bits_of(one.x), one.state.calls) != (bits_of(other.x), other.state.calls):
-            ends = [f"{format_point(end.x)} with {end.state.calls} calls" for end in (other, one)]
-            played = " is played in place of ".join(ends)
+            played = " is played in place of ".join(
+                [f"{format_point(end.x)} with {end.state.calls} calls" for end in (other, one)]
+            )
             require(False, f"{how}, {played} before round {other.state.t}")
 
 
@@ -216,8 +217,9 @@ def late_stream(learner: Learner[Any], stream: Stream, seed: int = 0) -> Stream:
     for t in np.flatnonzero(rng.uniform(size=rounds) < 0.25):
         vertex = K.answer(like(rng.standard_normal(K.shape), K.center)).vertex.dense(K.center)
         played[t] = as_floats(vertex if t % 3 else K.center)
-    arrives = np.arange(rounds) + delays
-    return replace(stream, unavailable=None, arrives=arrives, played=like(played, K.center))
+    return replace(
+        stream, unavailable=None, arrives=np.arange(rounds) + delays, played=like(played, K.center)
+    )
 
 
 class LearnerChecks(LearnerTrial):
