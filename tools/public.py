@@ -15,7 +15,7 @@ PARTS: dict[str, tuple[str, ...] | None] = {
     "tidewolf.core.oracle": ("Answer", "HasLMO"),
     "tidewolf.core.vertices": ("Vertex", "Dense", "Sparse", "LowRank", "Outer", "Compound"),
     "tidewolf.core.settings": (
-        *("Check", "Count", "Number", "Magnitude", "Seed", "Flag", "Text", "Names", "Size"),
+        *("Check", "Count", "Number", "Magnitude", "Seed", "Flag", "Text", "ListOf", "Size"),
         *("Numbers", "PointNumbers"),
     ),
     "tidewolf.core.feedback": ("FullInformation", "FirstOrder", "Bandit"),
