@@ -521,6 +521,8 @@ class CompiledRounds:
                 atoms = self._helped(code, now.arrays, scratch, atoms, weights[:, :count])
         finally:
             spare.append(scratch)
+        if not k:  # nothing else has changed
+            return done, code, columns
         now.atoms, now.count, now.weights = atoms, count, weights
         if done:
             now.number, now.t = now.number + done, now.t + done
