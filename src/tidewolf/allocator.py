@@ -27,7 +27,6 @@ from tidewolf.core.errors import (
     MissingExtra,
     WrongShape,
     WrongType,
-    require,
 )
 from tidewolf.core.settings import Text
 from tidewolf.core.types import Array, Floats
@@ -471,12 +470,11 @@ def _limits(
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
-        require(
-            numbers.shape in ((), (rows,)),
-            WrongShape,
-            f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
-            f"{numbers.shape}.",
-        )
+        if numbers.shape not in ((), (rows,)):
+            raise WrongShape(
+                f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
+                f"{numbers.shape}."
+            )
         b[:, j] = numbers
     found: list[batch.Batch] = []
     if len(A):

@@ -45,7 +45,6 @@ from tidewolf.core.errors import (
     OtherContent,
     TidewolfError,
     refuse,
-    require,
 )
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
@@ -259,11 +258,8 @@ class Client(AbstractContextManager["Client"]):
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        require(
-            forecast is None,
-            NotSupported,
-            "A service takes no forecast: leave it out, or play in process.",
-        )
+        if forecast is not None:
+            raise NotSupported("A service takes no forecast: leave it out, or play in process.")
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
@@ -327,18 +323,10 @@ class Client(AbstractContextManager["Client"]):
         CheckpointError, UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             As in `play`.
         """
-        given = {
-            "costs": costs,
-            "capacities": capacities,
-            "demands": demands,
-            "weights": weights,
-            "budgets": budgets,
-            "loss_gradient": loss_gradient,
-            "loss_value": loss_value,
-            "constraint_value": constraint_value,
-            "constraint_gradient": constraint_gradient,
-            "played": played,
-        }
+        given = {"costs": costs, "capacities": capacities, "demands": demands, "weights": weights}
+        given |= {"budgets": budgets, "loss_gradient": loss_gradient, "loss_value": loss_value}
+        given |= {"constraint_value": constraint_value, "played": played}
+        given |= {"constraint_gradient": constraint_gradient}
         body = _observation(feedback, loss, constraint, given)
         if spend is not None:
             body["spend"] = {name: _numbers(x, f"spend of {name!r}") for name, x in spend.items()}

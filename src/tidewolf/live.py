@@ -672,11 +672,8 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
             if found is None or found.content != content:
                 raise InvalidInput(f"Round {number} was observed already, with other values.")
             return self.answer() if number == self.rounds or not found.answer else found.answer
-        require(
-            line.time is not None or not self._by_clock,
-            InvalidInput,
-            "The row has no time, and the learner needs it: give the time.",
-        )
+        if not (line.time is not None or not self._by_clock):
+            raise InvalidInput("The row has no time, and the learner needs it: give the time.")
         x = self.session.play() if played is None else played
         times = self._times if line.time is None else [*self._times, line.time][-WINDOW - 1 :]
         cost, violation = (

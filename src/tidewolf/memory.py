@@ -316,11 +316,10 @@ class Memory(Generic[S]):
         state, info_ids, over = self._after(before, self.info_ids, events, content)
         if commit_next:
             state = capabilities.committed(self.learner, state)
-        errors.require(
-            self.state is before,
-            errors.InvalidInput,
-            "A function called observe while evaluated: only that call counts.",
-        )
+        if self.state is not before:
+            raise errors.InvalidInput(
+                "A function called observe while evaluated: only that call counts."
+            )
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = dict([*{**self.contents, **over}.items()][-REMEMBERED:] if numbered else ())
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.

@@ -288,11 +288,8 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    errors.require(
-        kind == "te",
-        errors.InvalidInput,
-        f"Expected te, folders of traffic engineering, not {kind!r}.",
-    )
+    if kind != "te":
+        raise errors.InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     _write(templates.traffic_files(folder, path, relative), force)
@@ -384,27 +381,20 @@ def _play(folder: RunFolder, first: Any, how: Shown, more: Sequence[str] = ()) -
 # --- many runs ------------------------------------------------------------------------------------
 
 
+_HEADROOMS = (
+    "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by in a "
+    "round; 0,0.5,1,2,4,8 by default."
+)
+_TARGETS = "Violations per round to aim at (target_violation), a curve of its own; none by default."
+
+
 def compare_command(
     experiment: screen.ExperimentNames = None,
     learner: LearnerNames = None,
     rounds: Annotated[int | None, opt("N", "How many rounds; all by default.")] = None,
     cautions: Annotated[str | None, opt("C,...", "The cautions; 0.1 to 100 by default.")] = None,
-    headrooms: Annotated[
-        str | None,
-        opt(
-            "H,...",
-            "The headrooms of re-solving, in multiples of what a limit's room usually shrinks by "
-            "in a round; 0,0.5,1,2,4,8 by default.",
-        ),
-    ] = None,
-    targets: Annotated[
-        str | None,
-        opt(
-            "V,...",
-            "Violations per round to aim at (target_violation), a curve of its own; none by "
-            "default.",
-        ),
-    ] = None,
+    headrooms: Annotated[str | None, opt("H,...", _HEADROOMS)] = None,
+    targets: Annotated[str | None, opt("V,...", _TARGETS)] = None,
     budgets: Annotated[str | None, opt("B,...", "Oracle calls per round; own by default.")] = None,
     seeds: screen.Seeds = None,
     jobs: screen.Jobs = None,
@@ -532,11 +522,10 @@ def sweep_command(
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    errors.require(
-        equals,
-        errors.InvalidInput,
-        f"--knob takes a name and values, such as caution=1,10, not {text!r}.",
-    )
+    if not equals:
+        raise errors.InvalidInput(
+            f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+        )
 
     def value(part: str) -> float:
         return int(part) if part.strip().isdigit() else float(part)

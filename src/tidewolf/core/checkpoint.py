@@ -170,12 +170,11 @@ def load(data: bytes, *, settings: str, reference: Any, source: str = "The saved
         raise errors.BrokenFile(f"{source} is truncated or was changed: use an earlier copy.")
     try:
         arrays, manifest = _read(data)
-        errors.require(
-            values.is_same(manifest["settings"], settings),
-            errors.OtherSettings,
-            f"{source} was written by {manifest['learner']} with other settings. "
-            "Make the learner as it was then, or start a new session.",
-        )
+        if not values.is_same(manifest["settings"], settings):
+            raise errors.OtherSettings(
+                f"{source} was written by {manifest['learner']} with other settings. "
+                "Make the learner as it was then, or start a new session."
+            )
         return Saved(
             {name: _unpack(each, arrays, reference) for name, each in manifest["fields"].items()},
             {str(name): str(each) for name, each in manifest["writer"].items()},

@@ -387,12 +387,11 @@ class TableProblem:
             **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
             **{f"{_ADVICE}{name}": path for name, path in tables.advice},
         }
-        require(
-            tables.losses or paths.keys() & set(TABLES),
-            InvalidInput,
-            f"{self.place.words()}an experiment needs rounds: give costs, capacities or demands "
-            "under [stream].",
-        )
+        if not (tables.losses or paths.keys() & set(TABLES)):
+            raise InvalidInput(
+                f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
+                "demands under [stream]."
+            )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):

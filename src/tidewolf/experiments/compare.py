@@ -128,8 +128,8 @@ def compare(
     seeds: Sequence[int] = (0,),
     progress: Callable[[Step, recording.RunProgress], None] | None = None,
 ) -> Comparison:
-    """Run every learner on every stream, for each caution, call budget and seed. Seeds that change
-    neither are run once. A failed run is recorded with its reason.
+    """Run every learner on every stream, for each caution, call budget and seed; a failed run is
+    recorded with its reason.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def compare(
     seeds : sequence of int, default (0,)
         The seeds of streams and learners that have one.
     progress : callable, default None
-        Called a few times per second with which run is under way, and how far it is.
+        Called a few times per second with the run that is under way, and how far it is.
 
     Returns
     -------
@@ -724,13 +724,12 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         infeasibility = float(K.infeasibility(x))
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
-        require(
-            infeasibility <= most,
-            InvalidInput,
-            f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at most "
-            f"{most:.3g} is rounding. On flows, entries are shares of each commodity's demand, "
-            "not volumes.",
-        )
+        if not (infeasibility <= most):
+            raise InvalidInput(
+                f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at "
+                f"most {most:.3g} is rounding. On flows, entries are shares of each commodity's "
+                "demand, not volumes."
+            )
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)

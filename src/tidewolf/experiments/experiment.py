@@ -767,25 +767,23 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            require(
-                not self.budgets,
-                InvalidInput,
-                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
-                setting="budgets",
-            )
+            if self.budgets:
+                raise InvalidInput(
+                    f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                    setting="budgets",
+                )
             if (
                 K is not None
                 and "K" not in inspect.signature(_problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            require(
-                stream.costs or stream.losses,
-                InvalidInput,
-                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" with '
-                "a [set].",
-                setting="stream",
-            )
+            if not (stream.costs or stream.losses):
+                raise InvalidInput(
+                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
+                    "with a [set].",
+                    setting="stream",
+                )
             require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
                 raise InvalidInput("demands need a network in [set].", setting="demands")

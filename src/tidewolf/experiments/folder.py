@@ -316,12 +316,11 @@ class RunFolder:
         finally:
             if log is not None:
                 log.close()
-        require(
-            done,
-            Interrupted,
-            f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
-            f"{job.entrant.name}; `tidewolf resume {self.path}` resumes.",
-        )
+        if not done:
+            raise Interrupted(
+                f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
+                f"{job.entrant.name}; `tidewolf resume {self.path}` resumes."
+            )
         run, points = finished(recording, ready.best), log and log.points(recording.t)
         if points is None:
             return run

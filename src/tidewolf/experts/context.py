@@ -105,12 +105,11 @@ class Categories(Context):
         return arrays.frozen(np.array([context])), arrays.frozen(np.ones(1))
 
     def _weights(self, given: NDArray) -> Features:
-        errors.require(
-            given.shape == (self.n,),
-            errors.WrongShape,
-            f"The context of a round has a weight for each of the {self.n} categories; it has "
-            f"shape {given.shape}.",
-        )
+        if given.shape != (self.n,):
+            raise errors.WrongShape(
+                f"The context of a round has a weight for each of the {self.n} categories; it has "
+                f"shape {given.shape}."
+            )
         weights: Floats = given.astype(np.float64)
         total = float(weights.sum())
         if not (weights >= 0.0).all() or not abs(total - 1.0) <= _ROUNDING:

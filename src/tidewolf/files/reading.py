@@ -282,12 +282,11 @@ def most_unpacked(size: int) -> int:
 
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
-    require(
-        not claimed > most,
-        InvalidInput,
-        f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size or "
-        "more. Unpack it, or write plain CSV.",
-    )
+    if claimed > most:
+        raise InvalidInput(
+            f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
+            "or more. Unpack it, or write plain CSV."
+        )
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
@@ -447,11 +446,10 @@ def read_records(
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
-    require(
-        {*columns} <= {*header},
-        InvalidInput,
-        f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}.",
-    )
+    if not ({*columns} <= {*header}):
+        raise InvalidInput(
+            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
+        )
     return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
 
 

@@ -637,13 +637,12 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
     whole = chained(batches)
     pieces = whole.parts if isinstance(whole, Chain) else (whole,)
     for piece in pieces:
-        require(
-            can_be_saved(piece),
-            NotSupported,
-            f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
-            "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
-            "save at the end of a block.",
-        )
+        if not can_be_saved(piece):
+            raise NotSupported(
+                f"{where} {type(piece).__name__} functions, which cannot be saved: only the "
+                "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
+                "save at the end of a block."
+            )
     return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
 
 

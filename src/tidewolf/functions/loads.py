@@ -311,13 +311,13 @@ class LoadCost(OverPaths, linear.AffineRows):
 
     def _coefficients(self, rounds: slice) -> Floats:
         """Those of some rounds, (rounds, paths)."""
-        return self._alone if len(self) == 1 else self._made(rounds)
+        return self._alone if len(self) == 1 else self._rows_of(rounds)
 
     @cached_property
     def _alone(self) -> Floats:
-        return frozen(self._made(slice(None)))
+        return frozen(self._rows_of(slice(None)))
 
-    def _made(self, rounds: slice) -> Floats:
+    def _rows_of(self, rounds: slice) -> Floats:
         demands, costs = self._host("demands")[rounds], self._host("costs")[rounds]
         per_path = (self._per_path @ costs.T.astype(np.float64, copy=False)).T
         return np.asarray(demands[:, self.pairs] * per_path)

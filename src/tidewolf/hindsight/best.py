@@ -212,11 +212,10 @@ def best_in_hindsight(
         part = Stream(part.losses, constraints, time=part.time, context=part.context)
     if len(part) == 0:
         raise errors.InvalidInput("There is no round between start and stop; give at least one.")
-    errors.require(
-        as_set(K, "The best point in hindsight").shape == part.shape,
-        errors.WrongShape,
-        f"Expected functions of points of shape {K.shape}, not {part.shape}.",
-    )
+    if as_set(K, "The best point in hindsight").shape != part.shape:
+        raise errors.WrongShape(
+            f"Expected functions of points of shape {K.shape}, not {part.shape}."
+        )
     if context is None:
         return best_point(K, part.losses, part.constraints, first)
     for leaf in (*_callables(part.losses), *_callables(part.constraints)):

@@ -44,7 +44,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require, require_some
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require_some
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
@@ -483,12 +483,11 @@ class HostedSession:
         known = RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
-        require(
-            not (number > self.session.round and waiting > most),
-            errors.TooMany,
-            f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback; at most "
-            f"{most:,} are allowed. Observe some first.",
-        )
+        if number > self.session.round and waiting > most:
+            raise errors.TooMany(
+                f"Round {number + 1} would leave {waiting:,} rounds waiting for feedback; at most "
+                f"{most:,} are allowed. Observe some first."
+            )
         note = self.answers.get(number)
         if note is None or not self._is_valid(number, note):
             note = self._decide(number, body, info, known)
@@ -620,12 +619,11 @@ class HostedSession:
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
-        require(
-            not number > current,
-            InvalidInput,
-            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
-            f"{current + 1} is current.",
-        )
+        if number > current:
+            raise InvalidInput(
+                f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+                f"{current + 1} is current."
+            )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:

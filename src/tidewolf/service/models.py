@@ -536,12 +536,11 @@ class Description(models.Described, Request):
             reader = building.RoundReader.of_set(self.set, place, names, self.stream.objective)
             defaults: dict[str, Any] = {"seed": _one(self.seeds or 0)}
             if self.budgets is not None:
-                require(
-                    "budgets" in keys.learner_keys(self.learner.name),
-                    InvalidInput,
-                    f"budgets: {self.learner.name} keeps no budgets: Ensemble and LyapunovDescent "
-                    "do.",
-                )
+                if "budgets" not in keys.learner_keys(self.learner.name):
+                    raise InvalidInput(
+                        f"budgets: {self.learner.name} keeps no budgets: Ensemble and "
+                        "LyapunovDescent do."
+                    )
                 defaults["budgets"] = tuple(self.budgets)
             if self.rounds is not None:
                 defaults["horizon"] = self.rounds
@@ -574,11 +573,10 @@ def require_plain(data: Any) -> None:
                 raise InvalidInput(f"The request is nested deeper than {DEEPEST} levels.")
             waiting += [(item, depth + 1) for item in items]
         elif isinstance(value, str):
-            require(
-                not len(value) > LONGEST_TEXT,
-                InvalidInput,
-                f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}.",
-            )
+            if len(value) > LONGEST_TEXT:
+                raise InvalidInput(
+                    f"A text may have {LONGEST_TEXT:,} characters, not {len(value):,}."
+                )
             if _CONTROL.search(value):
                 raise InvalidInput(f"A text of the request has a control character: {value!a}.")
         elif isinstance(value, int) and abs(value) > arrays.LARGEST_COUNT:

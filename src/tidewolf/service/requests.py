@@ -326,11 +326,10 @@ class Traffic:
 
     def enter(self) -> None:
         """Take in a request; the caller subtracts it from `in_flight` in the end."""
-        require(
-            not self.in_flight >= self.most,
-            Overloaded,
-            f"{self.in_flight} requests are in flight already, as many as may be: come again.",
-        )
+        if self.in_flight >= self.most:
+            raise Overloaded(
+                f"{self.in_flight} requests are in flight already, as many as may be: come again."
+            )
         self.in_flight += 1
 
     def hold(self, bytes_more: int, own: int = 0) -> None:

@@ -525,11 +525,10 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    errors.require(
-        body.incumbent is None or body.mode == "shadow",
-        errors.InvalidInput,
-        f"An incumbent's point is played in shadow, not in mode {body.mode}.",
-    )
+    if not (body.incumbent is None or body.mode == "shadow"):
+        raise errors.InvalidInput(
+            f"An incumbent's point is played in shadow, not in mode {body.mode}."
+        )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
     _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
@@ -632,9 +631,8 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    errors.require(
-        hosted.takes_late,
-        errors.NotSupported,
-        f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
-        "Ensemble, or a LyapunovDescent.",
-    )
+    if not hosted.takes_late:
+        raise errors.NotSupported(
+            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+            "Ensemble, or a LyapunovDescent."
+        )

@@ -17,7 +17,6 @@ from tidewolf.core.errors import (
     SolverFailed,
     WrongShape,
     WrongType,
-    require,
 )
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.sets.base import (
@@ -393,12 +392,11 @@ class Polytope(ClosedForm, Boxed):
         pairs = np.zeros((0, 2)) if self.bounds is None else self.bounds
         widths = {A.shape[1] for A in (self.A_ub, self.A_eq) if A is not None}
         widths |= {len(pairs)} - {0}
-        require(
-            len(widths) == 1,
-            WrongShape,
-            "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
-            f"of the same number of entries; {sorted(widths) or 'none'} were given.",
-        )
+        if len(widths) != 1:
+            raise WrongShape(
+                "A polytope needs inequalities (A_ub, b_ub), equations (A_eq, b_eq) or bounds, all "
+                f"of the same number of entries; {sorted(widths) or 'none'} were given."
+            )
         n = widths.pop()
         G, h = _normed(self.A_ub, self.b_ub, n, "A_ub")
         E, f = _normed(self.A_eq, self.b_eq, n, "A_eq")

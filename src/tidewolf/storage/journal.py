@@ -31,7 +31,7 @@ import numpy as np
 from tidewolf import observation
 from tidewolf.core import arguments, arrays, checkpoint, conforming, errors, oracle, values
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput, require
+from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
@@ -270,12 +270,11 @@ class Journal(Generic[S]):
             how = "with read_only=True" if is_reader else "by the process before a fork"
             raise CheckpointError(f"{where} was opened {how}: it only reads.")
         self._backend.require_writable()
-        require(
-            not self._is_unsure,
-            CheckpointError,
-            f"An interrupt left it open whether the last change is in {where}: open it again, and "
-            "rounds counts what was observed.",
-        )
+        if self._is_unsure:
+            raise CheckpointError(
+                f"An interrupt left it open whether the last change is in {where}: open it again, "
+                "and rounds counts what was observed."
+            )
 
     def _commit(
         self,
@@ -286,9 +285,8 @@ class Journal(Generic[S]):
         note: tuple[str, str] | None = None,
         learner: Learner[Any] | None = None,
     ) -> None:
-        """One transaction from the head as it is to the next, and the place of this session with
-        it: events, what was observed, a snapshot. It fails if another writer, of a later epoch, has
-        been here meanwhile. With a `note` what came after the place is removed.
+        """One transaction to the next head and place: events, what was observed, a snapshot. It
+        fails if another writer has been here. With a `note` what came after the place is removed.
 
         If it is interrupted, the session stands where the file does. Signals are handled after
         calls, so assignments in a row are all done or none.
@@ -350,12 +348,11 @@ class Journal(Generic[S]):
                 if late.next_round(place.state) == number and not isinstance(event, Expire):
                     break
                 place = after
-            require(
-                late.next_round(place.state) == number,
-                InvalidInput,
-                f"Round {number} was observed together with rounds before it: go back to the "
-                "first of them.",
-            )
+            if late.next_round(place.state) != number:
+                raise InvalidInput(
+                    f"Round {number} was observed together with rounds before it: go back to the "
+                    "first of them."
+                )
             head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
             note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
             self._commit(head, place, note=note)
@@ -374,12 +371,11 @@ class Journal(Generic[S]):
                 break
         else:
             place = Place(beginning(self.learner), 0, head.base)
-            require(
-                not head.first > 0,
-                InvalidInput,
-                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
-                "begins later (keep_history=False, or the learner was replaced).",
-            )
+            if head.first > 0:
+                raise InvalidInput(
+                    f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                    "begins later (keep_history=False, or the learner was replaced)."
+                )
         return place, self._again(place, tables.rows_after(place.last, head.last))
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:

@@ -758,11 +758,10 @@ def _put_back(
     there, epoch = target.rows(sql, (name,)), 0
     number = there[0][0] if there else database.next_number(target, "sessions")
     if there:
-        require(
-            replace,
-            AlreadyThere,
-            f"There is a session called {name!r} already: --replace puts the copy in its place.",
-        )
+        if not replace:
+            raise AlreadyThere(
+                f"There is a session called {name!r} already: --replace puts the copy in its place."
+            )
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
         for table in database.OF_A_SESSION:
