@@ -128,8 +128,8 @@ def compare(
     seeds: Sequence[int] = (0,),
     progress: Callable[[Step, recording.RunProgress], None] | None = None,
 ) -> Comparison:
-    """Run every learner on every stream, for each caution, call budget and seed; a failed run is
-    recorded with its reason.
+    """Run every learner on every stream, for each caution, call budget and seed. Seeds that change
+    neither are run once. A failed run is recorded with its reason.
 
     Parameters
     ----------
@@ -140,8 +140,7 @@ def compare(
     cautions : sequence of float, default None
         The cautions to try; None: each learner's own default.
     targets : sequence of float, default None
-        Violations per round to aim at, in place of cautions; a learner that takes one is played
-        at these too, under a name of its own. None: none. Unit: of the constraint.
+        Violations per round that learners which take one are to aim at, under names of their own.
     budgets : sequence of float, default (1.0,)
         The oracle calls allowed per round; None: each learner's own default.
     seeds : sequence of int, default (0,)
