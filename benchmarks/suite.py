@@ -34,6 +34,7 @@ import signal
 import subprocess
 import traceback
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
@@ -194,7 +195,9 @@ def within(seconds: float, slow: str, work: Callable[[], Any]) -> dict[str, Any]
             there.send({"skipped": f"{type(why).__name__}: {why}"})
 
     process = context.Process(target=answer, daemon=True)
-    process.start()
+    with warnings.catch_warnings():  # of threads of libraries that no row uses
+        warnings.simplefilter("ignore")
+        process.start()
     there.close()
     try:
         return here.recv() if here.poll(4 * seconds) else {"skipped": slow}
