@@ -440,7 +440,7 @@ class CompiledRounds:
             start.x  # noqa: B018  mixed
         now, done, code, shares = start.copy(), 0, PLAYED, start.shares
         solved = np.zeros(k) if advisers else None
-        plain = given[0] == evaluate.LINEAR and given[4] == evaluate.CAPACITY
+        plain = solved is not None and (given[0], given[4]) == (evaluate.LINEAR, evaluate.CAPACITY)
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
             t, advised = first + done, now.resolving if plain else None
             ahead = 1 if advisers and advised is None else k - done
