@@ -18,7 +18,7 @@ from servers import PATIENCE
 from serving import SIMPLEX
 from tidewolf.cli import main
 from tidewolf.core.errors import AlreadyThere, BrokenFile, CheckpointError, TidewolfError
-from tidewolf.storage import session_store
+from tidewolf.storage import copies, session_store
 
 
 def seen(name, t):
@@ -197,13 +197,13 @@ def test_a_copy_has_everything(tmp_path_factory, histories, at_once):
     folder = tmp_path_factory.mktemp("copies")
     names = [f"{letter}-{len(told)}" for letter, told in zip("abc", histories, strict=False)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session_store, "_AT_ONCE", at_once)
+        patch.setattr(copies, "_AT_ONCE", at_once)
         with store_at(folder / "first") as store:
             for name, told in zip(names, histories, strict=True):
                 play(store, name, told)
-            assert session_store.backup(folder / "first", folder / "copy") == len(names)
+            assert copies.backup(folder / "first", folder / "copy") == len(names)
             before, audit = [everything(store, name) for name in names], store.entries()
-        assert session_store.restore(folder / "copy", folder / "second") == len(names)
+        assert copies.restore(folder / "copy", folder / "second") == len(names)
         with store_at(folder / "second") as store:
             assert [everything(store, name) for name in names] == before
             assert store.entries()[: len(audit)] == audit
@@ -214,13 +214,13 @@ def test_all_are_restored_or_none(tmp_path):
     with store_at(tmp_path / "first") as store:
         for name in "abc":
             play(store, name, [True] * 3)
-        session_store.backup(tmp_path / "first", tmp_path / "copy")
+        copies.backup(tmp_path / "first", tmp_path / "copy")
         store.delete("a").result()
         with pytest.raises(AlreadyThere, match=r"There is a session called 'b' already: --replace"):
-            session_store.restore(tmp_path / "copy", tmp_path / "first")
+            copies.restore(tmp_path / "copy", tmp_path / "first")
         assert [info.name for info in store.infos()] == ["b", "c"]
         done = []
-        session_store.restore(
+        copies.restore(
             tmp_path / "copy", tmp_path / "first", ["a"], progress=lambda *both: done.append(both)
         )
         assert [info.name for info in store.infos()] == ["a", "b", "c"]
@@ -231,10 +231,10 @@ def test_all_are_restored_or_none(tmp_path):
 def test_a_copy_that_was_cut_short_is_refused_and_restores_nothing(tmp_path, keep):
     with store_at(tmp_path / "first") as store:
         play(store, "a", [True] * 5)
-    session_store.backup(tmp_path / "first", tmp_path / "copy")
+    copies.backup(tmp_path / "first", tmp_path / "copy")
     (tmp_path / "cut").write_bytes((tmp_path / "copy").read_bytes()[:keep])
     with pytest.raises((BrokenFile, CheckpointError)):
-        session_store.restore(tmp_path / "cut", tmp_path / "second")
+        copies.restore(tmp_path / "cut", tmp_path / "second")
     with store_at(tmp_path / "second") as store:
         assert store.count() == 0
 
@@ -243,13 +243,13 @@ def test_a_copy_that_cannot_be_finished_leaves_nothing(tmp_path):
     with store_at(tmp_path / "first") as store:
         play(store, "a", [True] * 5)
     with pytest.raises(TidewolfError, match="already"):
-        session_store.backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
+        copies.backup(tmp_path / "first", tmp_path / "first" / "tidewolf.db")
 
     def stop(*_):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        session_store.backup(tmp_path / "first", tmp_path / "copy", progress=stop)
+        copies.backup(tmp_path / "first", tmp_path / "copy", progress=stop)
     assert [path.name for path in tmp_path.iterdir()] == ["first"]
 
 
@@ -258,12 +258,12 @@ def test_from_a_folder_to_postgresql_and_back(tmp_path, postgres_url):
         for name in "ab":
             play(store, name, [True, False, True, True, False])
         before = [everything(store, name) for name in "ab"]
-        session_store.backup(tmp_path / "first", tmp_path / "copy")
-    assert session_store.restore(tmp_path / "copy", postgres_url) == 2
+        copies.backup(tmp_path / "first", tmp_path / "copy")
+    assert copies.restore(tmp_path / "copy", postgres_url) == 2
     with store_at(postgres_url) as store:
         assert [everything(store, name) for name in "ab"] == before
-        assert session_store.backup(postgres_url, tmp_path / "again") == 2
-    assert session_store.restore(tmp_path / "again", tmp_path / "second") == 2
+        assert copies.backup(postgres_url, tmp_path / "again") == 2
+    assert copies.restore(tmp_path / "again", tmp_path / "second") == 2
     with store_at(tmp_path / "second") as store:
         assert [everything(store, name) for name in "ab"] == before
 
@@ -273,7 +273,7 @@ def test_databases_and_copies_are_for_their_owner_alone(tmp_path):
     try:
         with closing(session_store.SessionStore.open(tmp_path / "data")) as store:
             store.create("one", "{}").result()
-            session_store.backup(tmp_path / "data", tmp_path / "copy.db")
+            copies.backup(tmp_path / "data", tmp_path / "copy.db")
             tw.Session.open(tmp_path / "own.db", tw.LyapunovDescent(tw.sets.Simplex(2))).close()
             made = [path for path in tmp_path.rglob("*") if path.is_file()]
     finally:

@@ -23,7 +23,7 @@ from servers import LOST, Caller
 from serving import until
 from test_postgres import cut_off, through, transport  # noqa: F401  (a fixture)
 from tidewolf.core.errors import AlreadyThere, CheckpointError, HeldElsewhere, UnknownSession
-from tidewolf.storage import SessionStore, session_store
+from tidewolf.storage import SessionStore, copies, session_store
 from transport import never
 
 SCRIPT = str(Path(__file__).with_name("killed.py"))
@@ -233,27 +233,27 @@ def test_names_are_in_the_order_of_their_characters_in_every_language(postgres_s
 
 def test_what_is_restored_is_what_its_server_goes_on_from(pair, postgres_url, tmp_path):
     first, second = pair
-    assert session_store.backup(postgres_url, tmp_path / "copy.db") == 1
+    assert copies.backup(postgres_url, tmp_path / "copy.db") == 1
     go_on(first, "one", 5)
     session = opened(first, "one")
     with pytest.raises(AlreadyThere):
-        session_store.restore(tmp_path / "copy.db", postgres_url)
-    assert session_store.restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+        copies.restore(tmp_path / "copy.db", postgres_url)
+    assert copies.restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
     with suppress(CheckpointError):  # until the server has looked
         observe(session, 5)
         first.flushed("one").result()
     assert not first.holds("one")
     assert opened(first, "one").rounds == 3
     go_on(first, "one", 6)
-    assert session_store.restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
+    assert copies.restore(tmp_path / "copy.db", postgres_url, replace=True) == 1
     until(lambda: not first.holds("one"))  # nobody has to write
     go_on(second, "one", 4)
-    assert session_store.restore(tmp_path / "copy.db", tmp_path / "folder") == 1
+    assert copies.restore(tmp_path / "copy.db", tmp_path / "folder") == 1
     folder = SessionStore.open(tmp_path / "folder")
     go_on(folder, "one", 6)
     folder.close()
     with pytest.raises(UnknownSession) as caught:
-        session_store.backup(f"{postgres_url}&password=secret", tmp_path / "other.db", ["two"])
+        copies.backup(f"{postgres_url}&password=secret", tmp_path / "other.db", ["two"])
     assert "secret" not in str(caught.value)
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import tidewolf as tw
 from killed import as_if_killed
 from tidewolf.core import errors
-from tidewolf.storage import SessionStore, database
+from tidewolf.storage import SessionStore, session_store
 
 K = tw.sets.Simplex(4)
 LEARNERS = {"LyapunovDescent": tw.LyapunovDescent(K), "Ensemble": tw.Ensemble(K, experts=["last"])}
@@ -174,10 +174,10 @@ def callers(commits, count, each):
 
 def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
     db = Slow(0.005)
-    commits = database.Commits(db, 0.01, "here")
+    commits = session_store.Commits(db, 0.01, "here")
     callers(commits, 16, 20)
     commits.close()
-    patient = database.Commits(Slow(0.001), 10.0, "here")
+    patient = session_store.Commits(Slow(0.001), 10.0, "here")
     callers(patient, 16, 4)
     assert callers(patient, 1, 20) < 5.0  # the sixteen are not coming
     patient.close()
@@ -188,7 +188,7 @@ def test_sixteen_callers_share_syncs_and_are_not_waited_for_once_gone():
 @pytest.mark.parametrize(("within", "count"), [(5.0, 1), (0.0, 4)])
 def test_a_single_caller_waits_for_no_other_and_without_groups_none_does(within, count):
     db = Slow(0.0)
-    commits = database.Commits(db, within, "here")
+    commits = session_store.Commits(db, within, "here")
     assert callers(commits, count, 20 // count) < 2.5
     commits.close()
     assert list(map(len, db.kept)) == [1] * 20
@@ -198,7 +198,7 @@ def test_a_single_caller_waits_for_no_other_and_without_groups_none_does(within,
 @given(st.lists(st.booleans(), min_size=1, max_size=12))
 def test_one_that_fails_takes_nobody_along(fails):
     db, gate = Slow(0.0), threading.Event()
-    commits = database.Commits(db, 0.05, "here")
+    commits = session_store.Commits(db, 0.05, "here")
     commits.submit(lambda db: gate.wait() and None)
 
     def write(i):

@@ -44,15 +44,8 @@ from tidewolf.experiments.experiment import TABLES
 from tidewolf.methods.base import Learner
 
 # Parts that single commands need.
-_PARTS = (
-    "live",
-    "testing",
-    "testing.checks",
-    "report.charts",
-    "report.paper",
-    "storage.session_store",
-)
-live, testing, checks_of, charts, paper, stores = (Lazy(f"tidewolf.{name}") for name in _PARTS)
+_PARTS = ("live", "testing", "testing.checks", "report.charts", "report.paper", "storage.copies")
+live, testing, checks_of, charts, paper, copies = (Lazy(f"tidewolf.{name}") for name in _PARTS)
 
 
 def live_command(
@@ -444,7 +437,7 @@ def backup_command(
     part = file.with_name(f"{file.name}.part")
     part.unlink(missing_ok=True)
     with screen.checking(True, "copying") as seen:
-        copied = stores.backup(where, part, session or None, seen)
+        copied = copies.backup(where, part, session or None, seen)
     os.replace(part, file)
     typer.echo(f"{_sessions(copied)} in {file}.")
 
@@ -469,7 +462,7 @@ def restore_command(
       tidewolf restore monday.db --database postgresql://db/tidewolf
     """
     with screen.checking(True, "restoring") as seen:
-        restored = stores.restore(file, _where(data, database), session or None, replace, seen)
+        restored = copies.restore(file, _where(data, database), session or None, replace, seen)
     typer.echo(f"{_sessions(restored)} restored.")
 
 

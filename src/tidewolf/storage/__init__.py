@@ -29,12 +29,13 @@ nowhere to keep it.
 
     database            connections to SQLite, with statements that PostgreSQL has, too; the tables,
                         the same in both (docs/reference/formats.md), and the rows of one session
-                        with their checks; the file of one session, locked by its one writer;
-                        writes in groups that share a sync
+                        with their checks; the file of one session, locked by its one writer
     postgres            connections to PostgreSQL, and the servers that share a database: which
                         server holds which session
     journal             events as bytes: applied to a state, kept as they happen, and applied again
-    session_store       many sessions in one database, in a folder; backup and restore
+    session_store       many sessions in one database, in a folder; written in groups that share a
+                        sync
+    copies              backup and restore
 """
 
 from tidewolf.storage.database import File

@@ -33,23 +33,6 @@ many sessions has four more:
 
 `File` is the file of one session: locked by its one writer, and checked for removal. `PATH-lock` is
 held from opening to closing, and says how many observations were acknowledged.
-
-Many observations are committed together, with one sync, and none is acknowledged before it:
-
-    submit(item) -> future          wait, at most `within`, for others that are on their way
-    one transaction: item, item, ...        one sync        the futures are done
-
-One thread writes. An item is what belongs together, such as an observation and the note beside it:
-all of it is kept or nothing. If one cannot be kept, the others of its group are, each by itself;
-if the disk cannot keep anything, all of them fail and nothing was acknowledged.
-
-A group is waited for as long as it pays: until as many items have come as were on their way lately
-(those of the last group and those that came while it was written), or `within` is over, or twice
-the time that groups took to write lately. N callers who come again once they are answered, c apart,
-and a sync of S give N/(S + N c) items per second if all are waited for, and N/2 per sync if half
-of them come while the others are written; so all are waited for while N c is of the order of S, and
-if a sync takes next to no time, no caller waits for one. A single caller never waits for others.
-With `within` 0 every item has a sync of its own.
 """
 
 import hashlib
@@ -59,9 +42,7 @@ import sqlite3
 import tempfile
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
@@ -689,141 +670,3 @@ def _changed(path: Path) -> tuple[int, int, int] | None:
     except FileNotFoundError:
         return None
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-# --- commits --------------------------------------------------------------------------------------
-
-Write: TypeAlias = Callable[[Database], object]
-
-# Groups that are remembered.
-_LATELY = 8
-# How long a group is waited for at most, in parts of what groups took to write lately.
-_PATIENCE = 2.0
-# How long the writer sleeps at most before it checks whether others wrote. Unit: seconds.
-_IDLE = 0.5
-
-
-@final
-class Commits:
-    """The one writer of a database.
-
-    Parameters
-    ----------
-    db : Database
-        A connection that nothing else uses.
-    within : float
-        How long the first of a group may wait for others. Unit: seconds.
-    where : str
-        The name of the database in messages.
-    look : callable, optional
-        Called before every group, and from time to time: checks whether another process wrote.
-    """
-
-    def __init__(
-        self,
-        db: Database,
-        within: float,
-        where: str,
-        look: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._db, self._within, self.where, self._look = db, within, where, look
-        self._waiting: deque[tuple[Write, Future[None]]] = deque()
-        self._some = threading.Condition(threading.Lock())
-        self._lately: deque[int] = deque([1], maxlen=_LATELY)
-        self._took: deque[float] = deque([0.0], maxlen=_LATELY)
-        # so many waiting items wake the writer
-        self._enough = 1
-        self._closing = False
-        # groups written so far, and what was in them
-        self.syncs = self.items = 0
-        # why nothing can be kept at the moment: the last group was not
-        self.trouble: str | None = None
-        self._thread = threading.Thread(target=self._run, name="tidewolf commits", daemon=True)
-        self._thread.start()
-
-    def submit(self, write: Write) -> Future[None]:
-        future: Future[None] = Future()
-        with self._some:
-            if self._closing:
-                raise CheckpointError(f"{self.where} is closed: nothing more is kept there.")
-            self._waiting.append((write, future))
-            if len(self._waiting) >= self._enough:
-                self._some.notify()
-        return future
-
-    def close(self) -> None:
-        """Write what waits, then no more; twice does no harm."""
-        with self._some:
-            self._closing = True
-            self._some.notify()
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
-
-    # --- the writer -------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        while (group := self._group()) or not self._closing:
-            began = time.monotonic()
-            try:
-                self._look()
-                if group:
-                    self._write(group)
-                elif self.trouble is not None:  # find out whether it is over
-                    with self._db.transaction():
-                        self._db.execute("UPDATE store SET value = value WHERE name = 'format'")
-                self.trouble = None
-            except Exception as error:
-                self.trouble = " ".join(str(error).split())
-                if not isinstance(error, FateUnknown):
-                    why = f"Nothing more can be kept in {self.where}: {self.trouble.rstrip('.')}."
-                    self.trouble = f"{why} All that was acknowledged is kept; fix it and retry."
-            if group:
-                self.syncs, self.items = self.syncs + 1, self.items + len(group)
-                self._lately.append(len(group) + len(self._waiting))
-                self._took.append(time.monotonic() - began)
-            for future in (future for _, future in group if not future.done()):
-                if self.trouble is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(CheckpointError(self.trouble))
-
-    def _group(self) -> list[tuple[Write, Future[None]]]:
-        with self._some:
-            if not self._waiting and not self._closing:
-                self._some.wait(_IDLE)
-            if self._waiting and self._within <= 0.0:
-                return [self._waiting.popleft()]
-            if self._waiting:
-                end = time.monotonic() + min(self._within, _PATIENCE * max(self._took))
-                self._enough = max(self._lately)
-                while len(self._waiting) < self._enough and not self._closing:
-                    left = end - time.monotonic()
-                    if left <= 0.0:
-                        break
-                    self._some.wait(left)
-                self._enough = 1
-            group = list(self._waiting)
-            self._waiting.clear()
-            return group
-
-    def _write(self, group: list[tuple[Write, Future[None]]]) -> None:
-        """Write all of a group in one transaction; if that fails, each in one of its own, and the
-        futures of those that are kept or refused are done. What keeps the database from keeping
-        anything is raised.
-        """
-        try:
-            with self._db.transaction():
-                for write, _ in group:
-                    write(self._db)
-        except FateUnknown:
-            raise  # again could be twice
-        except Exception:
-            for write, future in group:
-                try:
-                    with self._db.transaction():
-                        write(self._db)
-                    future.set_result(None)
-                except Exception as error:
-                    if isinstance(error, (*self._db.errors, FateUnknown)):
-                        raise
-                    future.set_exception(error)

@@ -20,26 +20,33 @@ A folder that many sessions are kept in: one file of SQLite, one process that wr
 `DIR/tidewolf.db` is the file; `-wal`, `-shm` and `-lock` lie beside it, as beside the file of one
 session.
 
-Back up and restore sessions while they are served.
+Many observations are committed together, with one sync, and none is acknowledged before it:
 
-    backup    one reading transaction: every session as its last commit left it, at one moment
-    restore   one writing transaction: all of the sessions, or none
+    submit(item) -> future          wait, at most `within`, for others that are on their way
+    one transaction: item, item, ...        one sync        the futures are done
 
-A copy is a file of SQLite with the tables of a folder (database.py), in which no
-process holds a session, and the part of the audit about its sessions. A session that is restored
-has an epoch that it never had: the server that served it finds that it lost it, and opens what was
-restored. The audit of the target is extended, never replaced; if empty, it gets that of the copy.
+One thread writes. An item is what belongs together, such as an observation and the note beside it:
+all of it is kept or nothing. If one cannot be kept, the others of its group are, each by itself;
+if the disk cannot keep anything, all of them fail and nothing was acknowledged.
+
+A group is waited for as long as it pays: until as many items have come as were on their way lately
+(those of the last group and those that came while it was written), or `within` is over, or twice
+the time that groups took to write lately. N callers who come again once they are answered, c apart,
+and a sync of S give N/(S + N c) items per second if all are waited for, and N/2 per sync if half
+of them come while the others are written; so all are waited for while N c is of the order of S, and
+if a sync takes next to no time, no caller waits for one. A single caller never waits for others.
+With `within` 0 every item has a sync of its own.
 """
 
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
 
@@ -47,10 +54,8 @@ from tidewolf.core import arguments, arrays
 from tidewolf.core.errors import (
     AlreadyThere,
     CheckpointError,
-    InvalidInput,
     NotSupported,
     UnknownSession,
-    refuse,
     require,
 )
 from tidewolf.core.values import identity
@@ -59,6 +64,144 @@ from tidewolf.methods.capabilities import beginning
 from tidewolf.storage import database, postgres
 
 NAME = "tidewolf.db"
+
+# --- commits --------------------------------------------------------------------------------------
+
+Write: TypeAlias = Callable[[database.Database], object]
+
+# Groups that are remembered.
+_LATELY = 8
+# How long a group is waited for at most, in parts of what groups took to write lately.
+_PATIENCE = 2.0
+# How long the writer sleeps at most before it checks whether others wrote. Unit: seconds.
+_IDLE = 0.5
+
+
+@final
+class Commits:
+    """The one writer of a database.
+
+    Parameters
+    ----------
+    db : Database
+        A connection that nothing else uses.
+    within : float
+        How long the first of a group may wait for others. Unit: seconds.
+    where : str
+        The name of the database in messages.
+    look : callable, optional
+        Called before every group, and from time to time: checks whether another process wrote.
+    """
+
+    def __init__(
+        self,
+        db: database.Database,
+        within: float,
+        where: str,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._db, self._within, self.where, self._look = db, within, where, look
+        self._waiting: deque[tuple[Write, Future[None]]] = deque()
+        self._some = threading.Condition(threading.Lock())
+        self._lately: deque[int] = deque([1], maxlen=_LATELY)
+        self._took: deque[float] = deque([0.0], maxlen=_LATELY)
+        # so many waiting items wake the writer
+        self._enough = 1
+        self._closing = False
+        # groups written so far, and what was in them
+        self.syncs = self.items = 0
+        # why nothing can be kept at the moment: the last group was not
+        self.trouble: str | None = None
+        self._thread = threading.Thread(target=self._run, name="tidewolf commits", daemon=True)
+        self._thread.start()
+
+    def submit(self, write: Write) -> Future[None]:
+        future: Future[None] = Future()
+        with self._some:
+            if self._closing:
+                raise CheckpointError(f"{self.where} is closed: nothing more is kept there.")
+            self._waiting.append((write, future))
+            if len(self._waiting) >= self._enough:
+                self._some.notify()
+        return future
+
+    def close(self) -> None:
+        """Write what waits, then no more; twice does no harm."""
+        with self._some:
+            self._closing = True
+            self._some.notify()
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    # --- the writer -------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (group := self._group()) or not self._closing:
+            began = time.monotonic()
+            try:
+                self._look()
+                if group:
+                    self._write(group)
+                elif self.trouble is not None:  # find out whether it is over
+                    with self._db.transaction():
+                        self._db.execute("UPDATE store SET value = value WHERE name = 'format'")
+                self.trouble = None
+            except Exception as error:
+                self.trouble = " ".join(str(error).split())
+                if not isinstance(error, database.FateUnknown):
+                    why = f"Nothing more can be kept in {self.where}: {self.trouble.rstrip('.')}."
+                    self.trouble = f"{why} All that was acknowledged is kept; fix it and retry."
+            if group:
+                self.syncs, self.items = self.syncs + 1, self.items + len(group)
+                self._lately.append(len(group) + len(self._waiting))
+                self._took.append(time.monotonic() - began)
+            for future in (future for _, future in group if not future.done()):
+                if self.trouble is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(CheckpointError(self.trouble))
+
+    def _group(self) -> list[tuple[Write, Future[None]]]:
+        with self._some:
+            if not self._waiting and not self._closing:
+                self._some.wait(_IDLE)
+            if self._waiting and self._within <= 0.0:
+                return [self._waiting.popleft()]
+            if self._waiting:
+                end = time.monotonic() + min(self._within, _PATIENCE * max(self._took))
+                self._enough = max(self._lately)
+                while len(self._waiting) < self._enough and not self._closing:
+                    left = end - time.monotonic()
+                    if left <= 0.0:
+                        break
+                    self._some.wait(left)
+                self._enough = 1
+            group = list(self._waiting)
+            self._waiting.clear()
+            return group
+
+    def _write(self, group: list[tuple[Write, Future[None]]]) -> None:
+        """Write all of a group in one transaction; if that fails, each in one of its own, and the
+        futures of those that are kept or refused are done. What keeps the database from keeping
+        anything is raised.
+        """
+        try:
+            with self._db.transaction():
+                for write, _ in group:
+                    write(self._db)
+        except database.FateUnknown:
+            raise  # again could be twice
+        except Exception:
+            for write, future in group:
+                try:
+                    with self._db.transaction():
+                        write(self._db)
+                    future.set_result(None)
+                except Exception as error:
+                    if isinstance(error, (*self._db.errors, database.FateUnknown)):
+                        raise
+                    future.set_exception(error)
+
 
 # --- folders --------------------------------------------------------------------------------------
 
@@ -220,7 +363,7 @@ class Transaction:
     future: Future[None]
 
     def __init__(self, name: str) -> None:
-        self.name, self.writes = name, list[database.Write]()
+        self.name, self.writes = name, list[Write]()
 
     def write(self, db: database.Database) -> None:
         for write in self.writes:
@@ -259,7 +402,7 @@ class SessionStore:
         self._local, self._mutex = threading.local(), threading.Lock()
         self._changes: int | None = None
         within = arrays.as_number(commit_within, "commit_within", least=0.0)
-        self.commits = database.Commits(backing.writer, within, self.where, self._look)
+        self.commits = Commits(backing.writer, within, self.where, self._look)
 
     @classmethod
     def open(
@@ -455,14 +598,14 @@ class SessionStore:
         self.commits.close()
         self._backing.close()
 
-    def _queue(self, name: str, write: database.Write) -> Future[None]:
+    def _queue(self, name: str, write: Write) -> Future[None]:
         transaction: Transaction | None = getattr(self._local, "transaction", None)
         if transaction is not None and transaction.name == name:
             transaction.writes.append(write)
             return _DONE
         return self._submit(name, write)
 
-    def _submit(self, name: str, write: database.Write) -> Future[None]:
+    def _submit(self, name: str, write: Write) -> Future[None]:
         handle = self._handles.get(name)
         future = self.commits.submit(write if handle is None else handle.held(write))
         self._last[name] = future
@@ -555,7 +698,7 @@ class SessionHandle:
         if not self.is_written:
             raise self.lose(f"{self.where} may have been taken by another server: open it again.")
 
-    def held(self, write: database.Write) -> database.Write:
+    def held(self, write: Write) -> Write:
         if self._epoch is None:  # not yet
             return write
 
@@ -622,253 +765,3 @@ def backend(
     except BaseException:
         store.close()
         raise
-
-
-# --- copies ---------------------------------------------------------------------------------------
-
-# Rows that are copied at a time.
-_AT_ONCE = 256
-# How long a writer is waited for. Unit: seconds.
-_PATIENCE = 60.0
-_WHO = "tidewolf restore"
-_WRITE_SESSION = (
-    "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
-    " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
-)
-
-# Called with how many sessions are done, and of how many.
-Progress = Callable[[int, int], None]
-
-
-def backup(
-    where: str | Path,
-    file: str | Path,
-    names: Sequence[str] | None = None,
-    progress: Progress = lambda done, of: None,
-) -> int:
-    """Copy sessions to a file, also while a server serves them.
-
-    Parameters
-    ----------
-    where : str or path
-        The folder, or the address of the PostgreSQL, that they are kept in.
-    file : str or path
-        The copy; there is no such file yet.
-    names : sequence of str, optional
-        Which sessions. None: all of them.
-    progress : callable, optional
-        Called after each with how many are done, and of how many.
-
-    Returns
-    -------
-    int
-        How many were copied.
-
-    Raises
-    ------
-    UnknownSession
-        If there is none of a name.
-    CheckpointError
-        If nothing can be read, or the copy cannot be written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from tidewolf.storage.session_store import backup, restore
-    >>> from tidewolf.storage.session_store import SessionStore
-    >>> folder = tempfile.mkdtemp()
-    >>> store = SessionStore.open(f"{folder}/sessions")
-    >>> store.create("routing", "{}").result()
-    >>> backup(f"{folder}/sessions", f"{folder}/copy.db")
-    1
-    >>> restore(f"{folder}/copy.db", f"{folder}/others")
-    1
-    >>> store.close()
-    """
-    kept_in = where if postgres.is_address(where) else Path(where) / NAME
-    try:
-        with _reading(kept_in) as source, _new_file(Path(file).resolve()) as copy:
-            infos = _infos(source, names, postgres.without_password(str(where)))
-            for done, info in enumerate(infos, 1):
-                copy.execute(_WRITE_SESSION, info)
-                _copy_rows(source, copy, info[0], info[0])
-                progress(done, len(infos))
-            _copy_audit(source, copy, names)
-    except (sqlite3.Error, OSError) as error:
-        raise database.explained(error, f"The copy {file}", "Give another file.") from None
-    return len(infos)
-
-
-def restore(
-    file: str | Path,
-    where: str | Path,
-    names: Sequence[str] | None = None,
-    replace: bool = False,
-    progress: Progress = lambda done, of: None,
-) -> int:
-    """Put sessions of a copy back, also while others are served there.
-
-    Parameters
-    ----------
-    file : str or path
-        What `backup` wrote.
-    where : str or path
-        A folder, made if it is not there, or the address of a PostgreSQL.
-    names : sequence of str, optional
-        Which sessions. None: all of the copy.
-    replace : bool, default False
-        Whether a session of the same name gives way.
-    progress : callable, optional
-        Called after each with how many are done, and of how many.
-
-    Returns
-    -------
-    int
-        How many were restored.
-
-    Raises
-    ------
-    AlreadyThere
-        If a session of the same name is there, and need not give way.
-    UnknownSession
-        If the copy has none of a name.
-    BrokenFile
-        If the file is no copy, or was cut short.
-    CheckpointError
-        If nothing can be written.
-    """
-    try:
-        with _reading(Path(file)) as source, _target(where) as target:
-            infos = _infos(source, names, str(file))
-            if not target.rows("SELECT number FROM audit LIMIT 1"):
-                _copy_audit(source, target, names)
-            for done, info in enumerate(infos, 1):
-                _put_back(source, target, info, replace, Path(file).name)
-                progress(done, len(infos))
-    except (sqlite3.Error, OSError) as error:
-        raise database.explained(error, str(file), "Check the copy and the folder.") from None
-    return len(infos)
-
-
-def _put_back(
-    source: database.Database, target: database.Database, info: Any, replace: bool, file: str
-) -> None:
-    old, name, *what = info
-    sql = f"SELECT number FROM sessions WHERE name = ?{target.locking}"
-    there, epoch = target.rows(sql, (name,)), 0
-    number = there[0][0] if there else database.next_number(target, "sessions")
-    if there:
-        if not replace:
-            raise AlreadyThere(
-                f"There is a session called {name!r} already: --replace puts the copy in its place."
-            )
-        sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
-        ((epoch,),) = target.rows(sql, (number,))
-        for table in database.OF_A_SESSION:
-            target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
-    target.execute(_WRITE_SESSION, (number, name, *what))
-    _copy_rows(source, target, old, number)
-    sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
-    target.execute(sql, (epoch, epoch, number))
-    database.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
-
-
-def _infos(db: database.Database, names: Sequence[str] | None, where: str) -> list[Any]:
-    sql = "SELECT number, name, description, settings, created FROM sessions"
-    if names is None:
-        return db.rows(f"{sql} ORDER BY name")
-    found = []
-    for name in dict.fromkeys(names):
-        rows = db.rows(f"{sql} WHERE name = ?", (name,))
-        require(rows, UnknownSession, f"There is no session called {name!r} in {where}.")
-        found += rows
-    return found
-
-
-def _copy_rows(source: database.Database, target: database.Database, old: int, new: int) -> None:
-    for table in database.OF_A_SESSION:
-        with closing(source.stream(f"SELECT * FROM {table} WHERE session = ?", (old,))) as found:
-            while rows := [(new, *row[1:]) for row in islice(found, _AT_ONCE)]:
-                marks = ", ".join("?" * len(rows[0]))
-                target.executemany(f"INSERT INTO {table} VALUES ({marks})", rows)
-
-
-def _copy_audit(
-    source: database.Database, target: database.Database, names: Sequence[str] | None
-) -> None:
-    with closing(source.stream("SELECT * FROM audit ORDER BY number")) as found:
-        while rows := list(islice(found, _AT_ONCE)):
-            chosen = [row for row in rows if names is None or row[3] in names]
-            target.executemany("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", chosen)
-
-
-# --- databases ------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _reading(where: str | Path) -> Iterator[database.Database]:
-    """What is kept in a PostgreSQL or in a file, as it was at one moment."""
-    if postgres.is_address(where):
-        with _remote(str(where)) as remote:
-            refuse(not remote.has_column("store", "name"), f"{remote.where} keeps no sessions.")
-            database.require_format(remote, remote.where)
-            with remote.snapshot():
-                yield remote
-        return
-    path = Path(where).resolve()
-    require(path.is_file(), InvalidInput, f"There is no file {path}.")
-    with closing(database.SQLite(path, "ro", _PATIENCE)) as db:
-        db.execute("BEGIN")
-        database.require_format(db, path)
-        yield db
-
-
-@contextmanager
-def _new_file(path: Path) -> Iterator[database.Database]:
-    """A file with the tables and nothing in them; what is written to it is whole and on disk, or it
-    is gone.
-    """
-    require(not path.exists(), AlreadyThere, f"{path} is there already: give another name.")
-    journal = Path(f"{path}-journal")
-    journal.unlink(missing_ok=True)  # of a copy that was killed
-    try:
-        with closing(database.SQLite(path, "rwc")) as db:
-            db.pragmas("synchronous = FULL", f"application_id = {database.STORE_FILE}")
-            with db.transaction():
-                database.make_store(db)
-                yield db
-    except BaseException:
-        path.unlink(missing_ok=True)
-        journal.unlink(missing_ok=True)
-        raise
-
-
-@contextmanager
-def _target(where: str | Path) -> Iterator[database.Database]:
-    """Where sessions are restored to; all that is written is kept, or nothing."""
-    if postgres.is_address(where):
-        with _remote(str(where)) as remote:
-            postgres.prepare(remote)
-            with remote.transaction():
-                yield remote
-                # What tells the servers of a PostgreSQL to look whether they lost a session.
-                remote.execute(
-                    "INSERT INTO store VALUES ('restored', '1') ON CONFLICT (name) DO UPDATE SET "
-                    "value = CAST(CAST(store.value AS BIGINT) + 1 AS TEXT)"
-                )
-        return
-    folder = Path(where).resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    with closing(opened(folder / NAME)) as db:
-        db.pragmas(f"busy_timeout = {int(1000 * _PATIENCE)}")
-        with db.transaction():
-            yield db
-
-
-@contextmanager
-def _remote(url: str) -> Iterator[postgres.Postgres]:
-    with closing(postgres.Postgres(url)) as db:
-        try:
-            yield db
-        except db.errors as error:
-            raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
