@@ -173,7 +173,8 @@ class Atoms(ABC):
 
     def _store(self, vertex: Vertex, row: int) -> Floats:
         """Keep what `inner` and `combine` need of the vertex of the next row; <a_i - o, vertex - o>
-        for the first rows, the last of which is the vertex's own.
+        for the first rows, the last of which is the vertex's own. Tables with an `_append` of their
+        own need none.
         """
         raise NotImplementedError
 
