@@ -24,8 +24,6 @@ stays and stands for both. If the set has no linear description, the vertices th
 its set.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,7 +64,7 @@ class Block(NamedTuple):
     numbers: Int64s
     counts: Int64s  # how many rounds each stands for
 
-    def thinned(self, rng: np.random.Generator) -> Block:
+    def thinned(self, rng: np.random.Generator) -> "Block":
         n = len(self.numbers)
         pairs = [range(i, min(i + 2, n)) for i in range(0, n, 2)]
         kept = [pair[int(rng.integers(len(pair)))] for pair in pairs]
@@ -106,7 +104,7 @@ class Blocks(checkpoint.Stored):
     def __init__(self, blocks: tuple[Block, ...] = ()) -> None:
         self.blocks, self.size = blocks, sum(block.size for block in blocks)
 
-    def and_then(self, block: Block, oldest: int) -> Blocks:
+    def and_then(self, block: Block, oldest: int) -> "Blocks":
         """With a block, without those all of whose rounds are before the oldest."""
         blocks = Blocks((*(b for b in self.blocks if b.numbers.max() >= oldest), block))
         while blocks.size > MOST_BYTES and sum(len(one.numbers) for one in blocks.blocks) > 2:
@@ -151,10 +149,10 @@ class Fit(checkpoint.Stored):
 
     tag: ClassVar = "fit"
 
-    def __init__(self, made: Found | Future[Found]) -> None:
+    def __init__(self, made: "Found | Future[Found]") -> None:
         self._made = made
 
-    def found(self) -> Found:
+    def found(self) -> "Found":
         return self._made.result() if isinstance(self._made, Future) else self._made
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -30,8 +30,6 @@ Functions that make no linear program (squares, log wealth, one's own) are repla
 linearisations at the point played. A program that is not solved means no advice in that round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -107,7 +105,7 @@ class Pool(NamedTuple):
     breach_is_least: bool = False  # whether the last call for a lesser violation was in vain
     warm: Any = None  # what the next oracle call may start from
 
-    def after_vain_call(self, breach: bool, headrooms: int) -> Pool:
+    def after_vain_call(self, breach: bool, headrooms: int) -> "Pool":
         """After a call that found nothing: the next one's turn, after a while if all were in
         vain.
         """
@@ -304,7 +302,7 @@ class Resolve(Adviser):
             return self._solved(K, state, task, out)
         return self._priced(K, state, task, t, budget)
 
-    def _solved(self, K: HasLMO, state: ResolveState, task: Task, out: Bools | None) -> Proposals:
+    def _solved(self, K: HasLMO, state: ResolveState, task: "Task", out: Bools | None) -> Proposals:
         """The programs as they are, or without entries that are out: held at 0, or of columns
         that are 0 there.
         """
@@ -397,7 +395,9 @@ class Resolve(Adviser):
             last = state.recent.until(state.time - self._seconds)
         return tuple((r.loss, r.limit) for r in feedback[max(0, last - self.window) : last])
 
-    def _priced(self, K: HasLMO, state: ResolveState, task: Task, t: int, budget: int) -> Proposals:
+    def _priced(
+        self, K: HasLMO, state: ResolveState, task: "Task", t: int, budget: int
+    ) -> Proposals:
         """The best point for each headroom among the vertices that are known; with at most one
         more, by one oracle call.
         """

@@ -93,8 +93,6 @@ values vary little. u is a Gaussian made tangent to aff(K) and of length 1, a fu
 and the round: split, resumed or taken many at a time, rounds explore the same way.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
@@ -134,7 +132,7 @@ class SeenValues(NamedTuple):
     mean_breach: float = 0.0
     mean_rounds: int = 0  # of how many rounds the means are: those of the last block
 
-    def after(self, losses: Floats, breaches: Floats) -> SeenValues:
+    def after(self, losses: Floats, breaches: Floats) -> "SeenValues":
         return SeenValues(
             min(self.least_loss, float(losses.min())),
             max(self.largest_loss, float(losses.max())),
@@ -312,7 +310,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         constraint_size: float,
         start: Array | None = None,
         seed: int = 0,
-    ) -> BanditPrimalDual:
+    ) -> "BanditPrimalDual":
         """The settings of Theorem A.1; warns if the horizon is too short for them to move the point
         or to guarantee anything.
 

@@ -19,8 +19,6 @@ The current round keeps its decision if it can: proposals are carried over, none
 Pending rounds continue as rounds of the new set; those whose decision is not in it are lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -140,7 +138,7 @@ def _origins(new: Core, state: State, old: Core) -> tuple[Floats, list[int | Non
 
 
 def _descent(
-    move: Move, state: State, part: Floats, longer: Floats, itself: int | None, x: Array
+    move: "Move", state: State, part: Floats, longer: Floats, itself: int | None, x: Array
 ) -> Descent:
     """A descent at x, with the steps of the one that it is, or of the mean of its origins, each as
     many times as long as its own.
@@ -154,7 +152,7 @@ def _descent(
     return Descent(x, x, move.sums(sums, min(1.0, REMEMBERED / since) if since else 1.0))
 
 
-def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:
+def _round(move: "Move", experts: _Names, cells: int, one: Committed) -> Committed | None:
     """A round as one of the new learner; None if what it decided is not in the set."""
     x = move.point(one.x)
     if x is None:
@@ -174,7 +172,7 @@ def _shares(one: Committed, cells: int) -> Floats:
     return one.shares if len(one.shares) == cells else arrays.frozen(np.zeros(cells))
 
 
-def _with_current_round(move: Move, experts: _Names, new: Core, state: State) -> State:
+def _with_current_round(move: "Move", experts: _Names, new: Core, state: State) -> State:
     """The state with what is closed for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
@@ -218,7 +216,7 @@ def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
     return Mixer(arrays.frozen(totals), gap, mixer.largest)
 
 
-def _remembered(adviser: Adviser, move: Move, state: State, old: Core) -> Any:
+def _remembered(adviser: Adviser, move: "Move", state: State, old: Core) -> Any:
     """What an adviser remembers of the rounds before, if it was there."""
     for one, own in zip(old.advisers, state.advisers, strict=True):
         if one == adviser:

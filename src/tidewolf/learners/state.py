@@ -2,8 +2,6 @@
 what is committed for the next round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -57,7 +55,7 @@ class Migrations(NamedTuple):
     # the same against policies, and against fixed points where there was no context
     policy_regret: float = 0.0
 
-    def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> Migrations:
+    def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> "Migrations":
         regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
 

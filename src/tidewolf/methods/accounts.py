@@ -18,8 +18,6 @@ together are weighed together, and their numbers add up. By convexity, for any w
 Of rounds whose functions were not seen the left side is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -60,7 +58,7 @@ class ExpertFeedback(NamedTuple):
     mixed: Floats  # what the mixer gets: l_i + price, 0 for those absent
     grads: tuple[StepGradient, ...]  # one a group of descents
 
-    def and_of(self, other: ExpertFeedback) -> ExpertFeedback:
+    def and_of(self, other: "ExpertFeedback") -> "ExpertFeedback":
         return ExpertFeedback(
             self.losses + other.losses,
             self.price + other.price,
@@ -157,18 +155,18 @@ class Accounts(NamedTuple):
     solves: Floats  # linear programs, likewise
 
     @classmethod
-    def start(cls, experts: int) -> Accounts:
+    def start(cls, experts: int) -> "Accounts":
         none = frozen(np.zeros(experts))
         return cls(*(none,) * 8, 0, none, none, none)
 
-    def in_units(self, unit: float) -> Accounts:
+    def in_units(self, unit: float) -> "Accounts":
         """The same where gradients are `unit` times as long."""
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
-    def plus(self, **more: Any) -> Accounts:
+    def plus(self, **more: Any) -> "Accounts":
         return self._replace(**{k: frozen(getattr(self, k) + v) for k, v in more.items()})
 
-    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
+    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> "Accounts":
         """After a round with these losses l; with what its functions say of each point, if they
         are seen.
         """

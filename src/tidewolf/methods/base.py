@@ -8,8 +8,6 @@ round and a vectorised block. What else a learner may be able to do (side inform
 feedback, another set, ...) is in methods/capabilities.py.
 """
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -98,7 +96,7 @@ class Record:
         return ()
 
 
-def refuse_state(learner: Learner[Any], value: Any, kind: str = "state") -> None:
+def refuse_state(learner: "Learner[Any]", value: Any, kind: str = "state") -> None:
     """Refuse a state that is not the learner's own, or what is of no other kind of `EXPECTED`."""
     expected, holds = EXPECTED[kind]
     if not holds(learner, value):
@@ -111,7 +109,7 @@ def _is_list(value: Any, kind: type) -> bool:
 
 
 # Arguments by their names: what is expected, in words and as a test.
-EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
+EXPECTED: "dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]]" = {
     "state": (
         "a state of its own, as start() and update() give it",
         lambda learner, value: isinstance(value, learner.state_type),
@@ -191,7 +189,7 @@ def for_what_was_played(bound: Bound, state: Any) -> Bound:
     return Bound(regret, violation, bound.reason)
 
 
-def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
+def bound_so_far(learner: "Learner[Any]", state: Any) -> Bound:
     """What is proved of the rounds before a state."""
     of_state = getattr(learner, "bound_of", None)
     if of_state is None:
@@ -273,7 +271,7 @@ class Learner(values.Value, ABC, Generic[S]):
 
     @classmethod
     @abstractmethod
-    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> "Sequence[Learner[Any]]":
         """Settings worth testing on a set, for the checks of `tidewolf.testing`."""
 
     def save(self, state: S) -> bytes:

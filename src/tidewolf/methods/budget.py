@@ -26,8 +26,6 @@ where paid may be negative and is never clipped. The bound on the violation need
 Spend that is not linear is priced by its linearisation at the point that was played.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
@@ -186,16 +184,16 @@ class BudgetSums(NamedTuple):
     time: float | None = None  # when the next round is, if that is known
     elapsed: float = 0.0  # seconds between the last two rounds whose times are known; 0 before
 
-    def at(self, time: float) -> BudgetSums:
+    def at(self, time: float) -> "BudgetSums":
         elapsed = 0.0 if self.time is None else time - self.time
         known = elapsed if elapsed > 0.0 else self.elapsed
         return self if time == self.time else self._replace(time=time, elapsed=known)
 
-    def following(self) -> BudgetSums:
+    def following(self) -> "BudgetSums":
         """What is kept if the set changes: what was paid is counted in the bound before."""
         return self._replace(paid=0.0 * self.paid)
 
-    def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> BudgetSums:
+    def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> "BudgetSums":
         """After n rounds with this spend and this gradient of the loss, with the price of it."""
         if not len(self.queues) and self.names in ((), spend.names):
             none = arrays.frozen(np.zeros(len(spend.names)))

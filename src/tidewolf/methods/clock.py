@@ -14,8 +14,6 @@ the last, shorter block is cut. Learners that work at any time have no epochs.
 `methods/paper.py` adds projected points and the budget of oracle calls.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -48,7 +46,7 @@ class Epoch(NamedTuple):
     def end(self) -> int:
         return self.began + self.horizon
 
-    def following(self, regret: float, violation: float) -> Epoch:
+    def following(self, regret: float, violation: float) -> "Epoch":
         """The next one, twice as long, given the bounds of this one."""
         past = self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
         return Epoch(self.end, 2 * self.horizon, *past)

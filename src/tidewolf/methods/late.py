@@ -21,8 +21,6 @@ the violation likewise: its bounds plus these sums, which are measured, are boun
 played. Overridden in every round (a shadow) it decides as though it never had been.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import add
@@ -87,7 +85,7 @@ class Overrides(NamedTuple):
             text += f" They add {self.price:.4g} to the bound on the regret, limits weighed in."
         return text
 
-    def and_of(self, arrival: Arrival) -> Overrides:
+    def and_of(self, arrival: Arrival) -> "Overrides":
         """With per round, its price apart."""
         if arrival.played is None:
             return self

@@ -6,8 +6,6 @@ The learner is fed the imputed loss, so its bounds are bounds on the imputed los
 of the set (`Simplex(n, least=0.01)`) keeps every entry in use, so that each is seen again.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +22,7 @@ class LastCosts(NamedTuple):
     rounds: int = 0
     """rounds with such entries"""
 
-    def imputing(self, costs: Floats) -> tuple[Floats, LastCosts]:
+    def imputing(self, costs: Floats) -> "tuple[Floats, LastCosts]":
         """Costs with NaN where they were not seen, imputed; and what is remembered after them."""
         missing = np.isnan(costs)
         known = np.inf if self.values is None else arrays.to_numpy(self.values)

@@ -91,8 +91,6 @@ theta' < 1
     violation_i <= (c G_i D T^p/theta) ln( 1 + X ),   in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -144,7 +142,7 @@ class Aim(NamedTuple):
     def moved(self, beta: float, breach: float, n: int, s: float) -> float:
         return self.z if s <= 0.0 else max(LOWEST, self.z + (breach - beta * n) / s)
 
-    def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> Aim:
+    def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> "Aim":
         if s <= 0.0:
             return self
         grown = (A - self.A) * 2.0 ** (self.z / _LN2 - exponent)
