@@ -446,6 +446,7 @@ class Core(KeepsPending[State]):
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
+        n = sum(one.block.rounds for one in observed)
         own = state.outage if all(one.apart for one in observed) else None
         fed, mixer, accounts = each, own or state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
@@ -453,7 +454,7 @@ class Core(KeepsPending[State]):
             if len(alphas) == len(observed):
                 fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                per_nat = weighed.rounds * weighed.loss_weight / min(alphas)
+                per_nat = n * weighed.loss_weight / min(alphas)
                 if mixer.gap == 0.0 and not mixer.totals.any():
                     began = -np.log(self.prior * len(self.prior)) * per_nat
                     mixer = mixer._replace(totals=arrays.frozen(began))
@@ -465,8 +466,7 @@ class Core(KeepsPending[State]):
                 state, [one._replace(functions=None) for one in observed], each, weighed
             )
         mixed = np.sum([one.mixed for one in fed], axis=0)
-        before = state.t - sum(one.block.rounds for one in observed)
-        mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
+        mixer = mixer.updated(mixed, len(state.pending), self.spread(state.t - n))
         both = (mixer, state.outage) if own is None else (state.mixer, mixer)
         return state._replace(mixer=both[0], outage=both[1], accounts=accounts), fed
 

@@ -27,8 +27,7 @@ from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.adagrad import StepGradient
-from tidewolf.methods.steps.lyapunov import Surrogate
+from tidewolf.methods.steps.lyapunov import StepGradient, Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
 
@@ -82,11 +81,7 @@ def by_gradients(
     """The surrogate's gradient at each played point, for all experts; one for each round."""
 
     def fed(one: PlayedRound) -> ExpertFeedback:
-        grad = (
-            StepGradient.of(weighed, one.x)
-            if len(observed) == 1
-            else _step_gradient(K, one.x, one.block, weighed)
-        )
+        grad = weighed.grad if len(observed) == 1 else _step_gradient(K, one.x, one.block, weighed)
         return _fed(one, lambda z: inner(grad.g, z - one.x), (grad,) * groups)
 
     return [fed(one) for one in observed]
@@ -109,7 +104,7 @@ def by_values(
 
         def gradient(z: Array | None) -> StepGradient:
             if z is None:  # the context is unknown: nothing of it moves
-                return StepGradient(weighed.g, weighed.norm2, one.x, None, 0.0)
+                return weighed.grad._replace(penalty_gradient=None, penalty_value=0.0)
             each = weighed.shares is not None
             block = first_order(losses, limits, z, limits.values(z), per_constraint=each)
             return _step_gradient(K, z, block, weighed)

@@ -101,7 +101,7 @@ import numpy as np
 
 from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.lyapunov import Surrogate
+from tidewolf.methods.steps.lyapunov import StepGradient
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
@@ -227,22 +227,6 @@ class Part(NamedTuple):
     sums: DescentSums
     reach: Floats  # D: no member is farther from y, one for each factor
     pending: float = 0.0  # rounds that are not observed yet, by their shares of it
-
-
-class StepGradient(NamedTuple):
-    """A round's gradient, and the limits' part of it at the point that was played."""
-
-    g: Array
-    norm2: float  # |g|^2
-    x: Array
-    penalty_gradient: Array | None
-    penalty_value: float  # what the limits, linearised where they were met, say at x
-
-    @classmethod
-    def of(cls, weighed: Surrogate, x: Array) -> "StepGradient":
-        """That of a surrogate, for a learner that stands at x."""
-        value = weighed.penalty_value - weighed.penalty_offset
-        return cls(weighed.g, weighed.norm2, x, weighed.penalty_gradient, value)
 
 
 def descend_together(

@@ -168,22 +168,25 @@ class DualState(NamedTuple):
     aim: Aim | None = None  # where there is a target
 
 
-class Surrogate(NamedTuple):
-    """A block's surrogate gradient within aff(K), in units of 2^exponent of the new dual state."""
+class StepGradient(NamedTuple):
+    """The gradient g of a surrogate within aff(K), and the limits' part of it, at a point x."""
 
     g: Array
-    norm2: float
+    norm2: float  # |g|^2
+    x: Array
+    penalty_gradient: Array | None  # w sum grad g_t^+; None if no limit was broken
+    penalty_value: float  # what the limits, linearised where rounds were played, say at x
+
+
+class Surrogate(NamedTuple):
+    """A block's surrogate, in units of 2^exponent of the new dual state."""
+
+    grad: StepGradient
     dual: DualState
     unit: float  # old units over new: what earlier sums of gradients are to be multiplied by
-    # the constraints' part of g, w sum grad g_t^+; None if no limit was broken
-    penalty_gradient: Array | None
-    penalty_value: float  # w sum g_t^+, in the same units
     loss_weight: float  # V, in these units
     penalty_weight: float  # w, in these units, also where no limit was broken
-    rounds: int
     loss_gradient: Array  # sum grad f_t within aff(K)
-    # what the limits, linearised at x_t, say less at x, where rounds were not played at x
-    penalty_offset: float = 0.0
     # where every limit has its own weight w_i: w_i/w, with w the largest
     shares: Floats | None = None
 
@@ -304,8 +307,8 @@ class LyapunovWeights:
             each=each,
             aim=aim,
         )
-        numbers = V, max(w), block.rounds, grad_f, offset, shares
-        return Surrogate(g, norm2, weighed, unit, P, value, *numbers)
+        grad = StepGradient(g, norm2, x, P, value - offset)
+        return Surrogate(grad, weighed, unit, V, max(w), grad_f, shares)
 
     def _breach(self, i: int, one: FirstOrder, known: float) -> Broken:
         """What a limit that was broken says, whose slope was known to be this much."""
