@@ -740,6 +740,6 @@ def test_rounds_are_compiled_once_for_all_sets():
 def test_the_parts_of_a_state_cover_its_numbers_once():
     kernel = tw.Ensemble(SETS["flow"], experts=[tw.experts.Season(3)]).compiled
     numbers = np.zeros(kernel.size)
-    for one in compiled_rounds.Arrays.within(numbers, kernel.sizes):
+    for one in kernel.arrays(numbers):
         one += 1.0
     assert (numbers == 1.0).all()
