@@ -28,7 +28,7 @@ Spend that is not linear is priced by its linearisation at the point that was pl
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
@@ -128,30 +128,21 @@ class Budget(values.Value):
         return np.floor(times / self.seconds).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class BudgetsSetting(settings.Check):
-    words: ClassVar[str] = "budgets, which files say elsewhere"
-
-    def __call__(self, value: Any, what: str) -> tuple[Budget, ...]:
-        given = (
-            (value,)
-            if isinstance(value, Budget)
-            else arguments.as_items(value, what, "[tw.Budget(..)]")
-        )
-        for one in given:
-            if not isinstance(one, Budget):
-                raise errors.WrongType(
-                    f'{what} must be tw.Budget("usd", total=..), not {arguments.shown(one)}.'
-                )
-        if len({one.name for one in given}) != len(given):
-            raise errors.InvalidInput(f"{what} must have different names.")
-        return tuple(given)
-
-    def read(self, value: Any) -> None:
-        """Nothing: a file says budgets in tables of their own."""
+def as_budgets(value: Any, what: str) -> tuple[Budget, ...]:
+    items = (value,) if isinstance(value, Budget) else value
+    given = arguments.as_items(items, what, "[tw.Budget(..)]")
+    for one in given:
+        if not isinstance(one, Budget):
+            raise errors.WrongType(
+                f'{what} must be tw.Budget("usd", total=..), not {arguments.shown(one)}.'
+            )
+    if len({one.name for one in given}) != len(given):
+        raise errors.InvalidInput(f"{what} must have different names.")
+    return given
 
 
-Budgets = Annotated[tuple[Budget, ...], BudgetsSetting()]
+# Files say budgets in tables of their own.
+Budgets = Annotated[tuple[Budget, ...], settings.Is(check=as_budgets)]
 
 
 def worst_windows(h: Floats, windows: Int64s) -> tuple[float, Floats]:
