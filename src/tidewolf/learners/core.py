@@ -65,7 +65,7 @@ from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps import adagrad
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
-from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 from tidewolf.sets.base import Compiled, Factors
 
 NEAR_TIE = 1e-9
@@ -201,7 +201,7 @@ class Core(KeepsPending[State]):
         return self.committed(state).upcoming.mix
 
     def rounds_left(self, state: State) -> int:
-        return 1
+        return self.block - (0 if state.open is None else state.open.rounds)
 
     def _committed(self, state: State, info: RoundInfo | None, *, waiting: bool) -> State:
         """The state with the proposals for the coming round, and their mix.
@@ -433,6 +433,8 @@ class Core(KeepsPending[State]):
         return 1.0 + 2.0 * math.log1p(births / m) / log_experts(m)
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
+        if not self.advisers:
+            return state
         feedback = one.functions or one.block
         advisers = (
             adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
@@ -485,29 +487,22 @@ class Core(KeepsPending[State]):
         """The state after one round at the point that was decided, by the kernel; None if it is
         not for that.
         """
-        kernel = self.compiled
-        if kernel is None or len(arrivals) > 1 or not arrivals[0].of_decision:
+        kernel, arrival = self.compiled, arrivals[0]
+        if kernel is None or len(arrivals) > 1 or not arrival.of_decision:
             return None
-        if arrivals[0].round != next_round(state) or not kernel.takes(state):
+        if arrival.round != next_round(state) or not kernel.takes(state) or self._reserved(state):
             return None
-        if self._reserved(state):
+        observed = self._observed(state, state.upcoming, arrival)
+        seen, curved = observed.functions, self.names and self._curvature(observed) is not None
+        if curved or not observed.block.is_plain or self.wants_functions is (seen is None):
             return None
-        observed = self._observed(state, state.upcoming, arrivals[0])
-        if not observed.block.is_plain or (self.names and self._curvature(observed) is not None):
-            return None
-        functions = (
-            kernel_functions.Functions.from_first_order(observed.block)
-            if observed.functions is None
-            else kernel_functions.Functions.of(*observed.functions)
-        )
-        if functions is None or self.wants_functions is not (observed.functions is not None):
-            return None
-        after: State | None = kernel.learned(state, functions)
+        read = kernel_functions.Functions
+        functions = read.from_first_order(observed.block) if seen is None else read.of(*seen)
+        after = None if functions is None else kernel.learned(state, functions)
         if after is None:
             return None
-        if self.advisers:
-            after = self._advisers_observe(after, observed)
-        return after._replace(overrides=state.overrides.and_of(arrivals[0]))
+        after = self._advisers_observe(after, observed)
+        return after._replace(overrides=state.overrides.and_of(arrival))
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
         x = own.x if arrival.of_decision else arrival.played
@@ -648,10 +643,8 @@ class Core(KeepsPending[State]):
         serves the one with the smallest steps first, then the first one.
         """
         scales = (*self.scales, *(self.cell_scale,) * self.cells)
-        factors = [1.0] * len(scales)
-        for rank, i in enumerate(sorted(range(len(scales)), key=lambda i: (-scales[i], -i))):
-            factors[i] += NEAR_TIE * rank
-        return tuple(factors)
+        last_first = sorted(range(len(scales)), key=lambda i: (-scales[i], -i))
+        return tuple((1.0 + NEAR_TIE * np.argsort(last_first)).tolist())
 
     @cached_property
     def _largest(self) -> int:
@@ -726,19 +719,16 @@ class Core(KeepsPending[State]):
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
 
-    def bound_of(self, state: State) -> Bound:
-        """The bound of the rounds before a state."""
-        bound = self._weights.bound(self.dual_of(state))
-        return state.budgets.less_paid(state.migrations.bound(bound, state.migrations.regret))
-
-    def policy_bound_of(self, state: State) -> Bound:
-        """The same against policies; that against fixed points without a context."""
-        if self.context is None:
-            return self.bound_of(state)
-        bound = self._weights.bound(state.dual, state.cells)
-        return state.budgets.less_paid(
-            state.migrations.bound(bound, state.migrations.policy_regret)
-        )
+    def bound_of(self, state: State, *, policies: bool = False) -> Bound:
+        """The bound of the rounds before a state, against fixed points, or against policies if
+        there is a context.
+        """
+        epochs, cells = state.migrations, None
+        regret = epochs.regret
+        if policies and self.context is not None:
+            cells, regret = state.cells, epochs.policy_regret
+        bound = self._weights.bound(self.dual_of(state), cells)
+        return state.budgets.less_paid(epochs.bound(bound, regret))
 
     def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
         return self._weights.limit_rows(self.dual_of(record.final_state), record.limit_names)
@@ -747,7 +737,9 @@ class Core(KeepsPending[State]):
         """The dual state with the rounds of an open block, if there is one: what holds for a block
         holds for the part of it that was played.
         """
-        return state.dual
+        if state.open is None:
+            return state.dual
+        return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual
 
     def notes(self, state: State) -> tuple[str, ...]:
         notes, calls = state.migrations.notes(), self._auto_calls
@@ -772,4 +764,6 @@ class Core(KeepsPending[State]):
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
+        if state.open is None:
+            return state.dual.slopes
+        return tangent_gradients(self.K, state.open, Given(None, None), state.dual.slopes).slopes

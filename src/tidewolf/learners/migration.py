@@ -68,7 +68,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
     moved = [_round(move, experts, new.cells, one) for one in state.pending]
     pending = tuple(one for one in moved if one is not None)
     lost = len(moved) - len(pending)
-    bounds = old.bound_of(state), old.policy_bound_of(state)
+    bounds = old.bound_of(state), old.bound_of(state, policies=True)
     untouched = pool is state.pool and new.advisers == old.advisers
     of_experts = state.accounts._asdict().items()
     sums: Any = {k: experts.numbers(v) for k, v in of_experts if isinstance(v, np.ndarray)}
