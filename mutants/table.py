@@ -197,7 +197,7 @@ PATCHES = {
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "all weights learn from an outage": Patch(
-            "own = state.outage if all(one.apart for one in observed) else None",
+            "own = state.outage if all(one.own.apart for one in observed) else None",
             "own = None",
             OUTAGE_WEIGHTS,
         ),

@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
 import numpy as np
 
@@ -143,32 +143,30 @@ def _joined(blocks: Sequence[Block]) -> Block:
     return Block(chained(losses), chained(limits), np.concatenate(numbers), np.concatenate(counts))
 
 
+Found: TypeAlias = tuple[tuple[Array | None, ...], int]  # points, and programs solved for them
+
+
 @final
 class Fit(checkpoint.Stored):
     """What a fit finds: made in a thread of its own, and awaited where it is asked for."""
 
     tag: ClassVar = "fit"
 
-    def __init__(self, made: "Found | Future[Found]") -> None:
+    def __init__(self, made: Found | Future[Found]) -> None:
         self._made = made
 
-    def found(self) -> "Found":
+    def found(self) -> Found:
         return self._made.result() if isinstance(self._made, Future) else self._made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Fit, (self.found(),)
 
     def parts(self) -> dict[str, Any]:
-        return dict(self.found()._asdict())
+        return dict(zip(("points", "solves"), self.found(), strict=True))
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        return cls(Found(**parts))
-
-
-class Found(NamedTuple):
-    points: tuple[Array | None, ...]
-    solves: int  # programs
+        return cls((parts["points"], parts["solves"]))
 
 
 class LeaderState(NamedTuple):
@@ -269,14 +267,14 @@ class Leader(Adviser):
     def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
-            return Found(state.points, 0)
+            return state.points, 0
         blocks = [*state.blocks.blocks, _block(state.recent.rounds)]
         numbers = np.concatenate([one.numbers for one in blocks])
         counts = np.concatenate([one.counts for one in blocks])
         order = np.argsort(numbers, kind="stable")
         order = order[(numbers[order] >= self._oldest(t)) & (numbers[order] < t)]
         if not len(order):
-            return Found(state.points, 0)
+            return state.points, 0
         losses, limits = [one.loss for one in blocks], [one.limit for one in blocks]
         free = all(isinstance(leaf, Unlimited) for one in limits for leaf in leaves(one))
         rng = np.random.default_rng((SEED, t))
@@ -300,7 +298,7 @@ class Leader(Adviser):
                     break
                 own = with_worst(S, counts[order], worst, rng)
             found.append(z)
-        return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
+        return (*found, *(None,) * (len(CAREFUL) - len(found))), solves
 
     def _solver(self, K: HasLMO, vertices: Vertices) -> best_point.BestPoint | None:
         if isinstance(K, Polyhedral):

@@ -53,14 +53,14 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
 from tidewolf.experts.restarts import Restarts
-from tidewolf.learners.state import Committed, Descent, State, mixed
+from tidewolf.learners.state import Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, is_far, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
-from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
+from tidewolf.methods.late import Committed, KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps import adagrad
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -437,7 +437,7 @@ class Core(KeepsPending[State]):
             return state
         feedback = one.functions or one.block
         advisers = (
-            adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
+            adviser.observe_round(self.K, remembered, feedback, one.x, one.own.round)
             for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
         )
         return state._replace(advisers=tuple(advisers))
@@ -449,7 +449,7 @@ class Core(KeepsPending[State]):
         in place of gradients where losses declare their curvature.
         """
         n = sum(one.block.rounds for one in observed)
-        own = state.outage if all(one.apart for one in observed) else None
+        own = state.outage if all(one.own.apart for one in observed) else None
         fed, mixer, accounts = each, own or state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
@@ -521,8 +521,7 @@ class Core(KeepsPending[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-        decided = own.round, own.points, own.mix, own.p, own.shares
-        return PlayedRound(*decided, x, block, functions, own.apart)
+        return PlayedRound(own, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""
@@ -540,8 +539,8 @@ class Core(KeepsPending[State]):
         if self.context is not None:
             pending = sum((one.shares for one in state.pending), start=np.zeros(self.cells))
             for one, met in zip(observed, each, strict=True):
-                cells = np.flatnonzero(one.shares)
-                shares, late = one.shares[cells].tolist(), pending[cells].tolist()
+                cells = np.flatnonzero(one.own.shares)
+                shares, late = one.own.shares[cells].tolist(), pending[cells].tolist()
                 which = (plain + cells).tolist()
                 steps.append((which, shares, late, met.grads[plain], self.cell_scale))
         descents, factors = list(state.descents), self._factors
@@ -575,7 +574,7 @@ class Core(KeepsPending[State]):
             g, P = met.grads[0].g, met.grads[0].penalty_gradient
             limit = 0.0 * g if P is None else P
             loss = weighed.loss_gradient if len(observed) == 1 else (g - limit) / V
-            cells = cells.and_round(self.K, one.shares, loss, limit)
+            cells = cells.and_round(self.K, one.own.shares, loss, limit)
         return state._replace(cells=cells)
 
     @cached_property
@@ -623,7 +622,7 @@ class Core(KeepsPending[State]):
         """
         plain, trust = len(self.scales), dict[int, float]()
         there = self.present(state.t - sum(one.block.rounds for one in observed))
-        for one in observed:
+        for one in (each.own for each in observed):
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(there)}
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])

@@ -142,14 +142,15 @@ class LyapunovDescent(Core):
         )
         if is_last:
             state = self.with_open_block(state)
-        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
+        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.own.mix))
         return cast(State, late.priced(state, price))
 
     def with_open_block(self, state: State) -> State:
         if state.open is None:
             return state
-        x, own, before = state.pool.x(0), state.upcoming, state.t - state.open.rounds
-        whole = accounts.PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
+        x, before = state.pool.x(0), state.t - state.open.rounds
+        own = state.upcoming._replace(mix=x, points=(x,), apart=False)
+        whole = accounts.PlayedRound(own, x, state.open, None)
         return self._stepped(state._replace(t=before, open=None), [whole])
 
     @classmethod

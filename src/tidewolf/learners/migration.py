@@ -32,8 +32,9 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.experts.base import Adviser
 from tidewolf.learners.core import Core
-from tidewolf.learners.state import Committed, Descent, State, mixed
+from tidewolf.learners.state import Descent, State, mixed
 from tidewolf.methods import available, certificate
+from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts

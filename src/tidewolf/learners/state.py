@@ -10,6 +10,7 @@ from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, budget, certificate, late, paper, partly_seen
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums
 from tidewolf.methods.steps.hedge import Mixer
@@ -23,26 +24,6 @@ class Descent(NamedTuple):
     before_projection: Array  # where y was before the last projection
     sums: DescentSums
     distance: float = 0.0  # |x - y|
-
-
-class Committed(NamedTuple):
-    """What is committed for a round without feedback: the next one, or one that is pending."""
-
-    round: int  # of the coming one, if nothing is closed yet, another
-    x: Array
-    mix: Array  # sum p z, which the decision is unless something holds it back
-    p: Floats
-    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
-    points: tuple[Array | None, ...]  # z of every expert; None if it is absent
-    apart: bool = False  # whether entries that are out move it far: p is by the outage's weights
-
-    @property
-    def free(self) -> Array:
-        return self.mix
-
-    def without(self, i: int) -> Self:
-        """The same without the proposal of this expert."""
-        return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
 
 
 class Migrations(NamedTuple):
@@ -102,10 +83,10 @@ class State(NamedTuple):
     lost: int = 0
     overrides: late.Overrides = late.Overrides()
     last: Array | None = None  # what was played last, where moves are capped
+    # what advisers that do not wait proposed, where entries are out in the next round
     proposed: tuple[Array | None, ...] | None = None
-    """what advisers that do not wait proposed, where entries are out in the next round"""
+    # weights of rounds that are apart, which begin with an outage as those of other rounds are
     outage: Mixer | None = None
-    """weights of rounds that are apart, which begin with an outage as those of other rounds are"""
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()
     costs: partly_seen.LastCosts = partly_seen.LastCosts()

@@ -27,6 +27,7 @@ from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
+from tidewolf.methods.late import Committed
 from tidewolf.methods.steps.lyapunov import StepGradient, Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
@@ -34,21 +35,15 @@ from tidewolf.methods.steps.slopes import tangent_part
 class PlayedRound(NamedTuple):
     """A round, or several that shared a point, as it is observed."""
 
-    number: int
-    # z_i of every expert, those of the groups first; None if it was absent
-    points: tuple[Array | None, ...]
-    mix: Array
-    p: Floats
-    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    own: Committed  # as it was decided
     x: Array  # what was played
     block: FirstOrder
     functions: FullInformation | None
-    apart: bool = False  # whether an outage moved it far
 
     @property
     def there(self) -> Floats:
         """1 for each expert that proposed a point, else 0."""
-        return np.array([float(z is not None) for z in self.points])
+        return np.array([float(z is not None) for z in self.own.points])
 
 
 class ExpertFeedback(NamedTuple):
@@ -110,7 +105,7 @@ def by_values(
             return _step_gradient(K, z, block, weighed)
 
         played = value(one.x)
-        return _fed(one, lambda z: value(z) - played, tuple(map(gradient, one.points[:groups])))
+        return _fed(one, lambda z: value(z) - played, tuple(map(gradient, one.own.points[:groups])))
 
     return [fed(one) for one in observed]
 
@@ -119,8 +114,8 @@ def _fed(
     one: PlayedRound, more: Callable[[Array], float], grads: tuple[StepGradient, ...]
 ) -> ExpertFeedback:
     """What a round says, if `more` is how much more than x a point loses."""
-    losses = np.array([0.0 if z is None or z is one.x else more(z) for z in one.points])
-    price = 0.0 if one.mix is one.x else -more(one.mix)
+    losses = np.array([0.0 if z is None or z is one.x else more(z) for z in one.own.points])
+    price = 0.0 if one.own.mix is one.x else -more(one.own.mix)
     return ExpertFeedback(losses, price, losses + price * one.there, grads)
 
 
@@ -165,12 +160,12 @@ class Accounts(NamedTuple):
         """After a round with these losses l; with what its functions say of each point, if they
         are seen.
         """
-        n, p, there = one.block.rounds, one.p, one.there
+        n, p, there = one.block.rounds, one.own.p, one.there
         found = self.plus(guard=-losses, weights=n * p, available=n * there)._replace(played=p)
         if one.functions is None:
             return found._replace(unseen=self.unseen + n)
         own = _totals(one.functions, one.x, weighed)
-        each = [own if z is None else _totals(one.functions, z, weighed) for z in one.points]
+        each = [own if z is None else _totals(one.functions, z, weighed) for z in one.own.points]
         loss, breach, shared = np.array(each).T
         return found.plus(
             lost=weighed.loss_weight * (own[0] - loss) + weighed.penalty_weight * (own[2] - shared),

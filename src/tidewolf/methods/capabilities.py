@@ -133,12 +133,9 @@ class Expert(NamedTuple):
 class Proposal(NamedTuple):
     """What an expert proposes for the next round."""
 
-    who: str
-    """the expert, in words"""
-    weight: float
-    """its share of the decision"""
-    point: Array | None
-    """None if it is absent"""
+    who: str  # in words
+    weight: float  # its share of the decision
+    point: Array | None  # None if it is absent
 
 
 class Guard(NamedTuple):
@@ -237,13 +234,11 @@ class ProjectionRecord(NamedTuple):
     a member x and y no farther from any member.
     """
 
-    over: oracle.HasLMO
-    """the set that was projected on"""
+    over: oracle.HasLMO  # the set that was projected on
     x: Array
     before_projection: Array
     y: Array
-    tolerance2: float
-    """aimed-at |x - y|^2; a larger one must have used up its calls"""
+    tolerance2: float  # aimed-at |x - y|^2; a larger one must have used up its calls
     calls_left: float
 
 

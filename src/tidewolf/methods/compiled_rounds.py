@@ -36,6 +36,7 @@ from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums, SharpSums
 from tidewolf.methods.kernel_functions import Functions, Records
+from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
@@ -48,7 +49,7 @@ from tidewolf.sets.calculus import Product
 
 if TYPE_CHECKING:
     from tidewolf.learners.core import Core
-    from tidewolf.learners.state import Committed, State
+    from tidewolf.learners.state import State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
@@ -177,8 +178,8 @@ class ArrayState:
             if self.kernel.experts:
                 there = zip(arrays.Z, arrays.awake > 0.0, strict=True)
                 points = [z if is_there else None for z, is_there in there]
-            made, shares = type(self.since.upcoming), frozen(self.shares[0].copy())
-            upcoming = made(self.number, x, x, arrays.p, shares, tuple(points))
+            shares = frozen(self.shares[0].copy())
+            upcoming = Committed(self.number, x, x, arrays.p, shares, tuple(points))
             self._state = self.undecided(upcoming)
         return self._state
 

@@ -24,11 +24,11 @@ played. Overridden in every round (a shadow) it decides as though it never had b
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import add
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Arrival
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, capabilities
 
 
@@ -44,6 +44,28 @@ class Deferred(NamedTuple):
     def free(self) -> Array:
         """What would have been decided if nothing held it back."""
         return self.x if self.own is None else self.own
+
+
+class Committed(NamedTuple):
+    """What learners that mix proposals decided for a round without feedback: the next one, or one
+    that is pending.
+    """
+
+    round: int  # of the coming one, if nothing is closed yet, another
+    x: Array
+    mix: Array  # sum p z, which the decision is unless something holds it back
+    p: Floats
+    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    points: tuple[Array | None, ...]  # z of every expert, groups first; None if it is absent
+    apart: bool = False  # whether entries that are out move it far: p is by the outage's weights
+
+    @property
+    def free(self) -> Array:
+        return self.mix
+
+    def without(self, i: int) -> Self:
+        """The same without the proposal of this expert."""
+        return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
 
 
 class Overrides(NamedTuple):

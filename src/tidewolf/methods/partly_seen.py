@@ -15,12 +15,10 @@ from tidewolf.core.types import Array, Floats
 
 
 class LastCosts(NamedTuple):
+    # the cost of each entry that was seen last, infinite if none was; None: all always were
     values: Array | None = None
-    """the cost of each entry that was seen last, infinite if none was; None: all always were"""
-    imputed: int = 0
-    """entries that were not seen, over all rounds"""
-    rounds: int = 0
-    """rounds with such entries"""
+    imputed: int = 0  # entries that were not seen, over all rounds
+    rounds: int = 0  # with such entries
 
     def imputing(self, costs: Floats) -> "tuple[Floats, LastCosts]":
         """Costs with NaN where they were not seen, imputed; and what is remembered after them."""
