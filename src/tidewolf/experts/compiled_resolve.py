@@ -173,7 +173,6 @@ def _basis(state: ResolveState, cold: BoxedBasis) -> BoxedBasis:
 
 
 def _is_usual(adviser: Resolve, state: ResolveState, known: int, number: int, n: int) -> bool:
-    """Whether it remembers the last rounds, all that it keeps, each of costs and capacities."""
     rounds = state.recent.rounds
     return (
         state.lag == state.decided_lag == 1

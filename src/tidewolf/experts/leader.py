@@ -307,7 +307,6 @@ class Leader(Adviser):
 
 
 def _ratio(K: HasLMO, losses: Batch, limits: Batch) -> float:
-    """G_f/G_g, 1 if one of them is 0."""
     G_f, G_g = (
         max(norm(K.tangent(g[i, ...])) for i in range(len(g)))
         for g in (batch.gradients(K.center) for batch in (losses, limits))

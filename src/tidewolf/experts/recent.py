@@ -72,7 +72,6 @@ class RecentRounds(checkpoint.Stored):
 
     @property
     def newest(self) -> int:
-        """The number of the newest; -1 if there is none."""
         return self.rounds[-1].number if self.rounds else -1
 
     def place(self, number: int) -> int | None:
@@ -129,7 +128,6 @@ class RecentRounds(checkpoint.Stored):
 
 
 def _step(rounds: Sequence[SeenRound]) -> float | None:
-    """The usual time from one round to the next."""
     times = np.array([r.time for r in rounds])
     steps = np.diff(times[~np.isnan(times)])
     return float(np.median(steps)) if len(steps) else None

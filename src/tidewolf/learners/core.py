@@ -230,7 +230,6 @@ class Core(KeepsPending[State]):
         return state._replace(upcoming=upcoming)
 
     def weights_of(self, mixer: Mixer, points: Sequence[Array | None]) -> Floats:
-        """p among the proposals that are there; empty without a mixer."""
         if not self.names:
             return np.zeros(0)
         return mixer.weights(np.array([point is not None for point in points]))
@@ -350,7 +349,6 @@ class Core(KeepsPending[State]):
         return self._learned(*self._priced(state, (arrival,)))
 
     def _priced(self, state: State, arrivals: Sequence[Arrival]) -> tuple[State, Sequence[Arrival]]:
-        """Feedback with the price of what budgets spend in its losses."""
         found, budgets = list[Arrival](), state.budgets
         for one in in_order(arrivals):
             own = without(state, one.round)[0] or state.upcoming
@@ -409,7 +407,6 @@ class Core(KeepsPending[State]):
         return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
 
     def _restarted(self, state: State, before: int) -> State:
-        """The state with the descents that begin anew after the rounds since `before`."""
         descents, mixer, pending = [*state.descents], state.mixer, state.pending
         for i, share in self.births(before, state.t):
             descents[i] = Descent(
@@ -524,7 +521,6 @@ class Core(KeepsPending[State]):
         return PlayedRound(own, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:
-        """alpha of the losses, where they declare it and are seen."""
         return None if one.functions is None else one.functions.losses.exp_concavity
 
     def _descended(
@@ -568,7 +564,6 @@ class Core(KeepsPending[State]):
         return state._replace(descents=tuple(descents))
 
     def _with_cells(self, state: State, observed: Observed, each: Fed, weighed: Surrogate) -> State:
-        """The sums of the context's cells with rounds, by their gradients at the played points."""
         cells, V = state.cells, weighed.loss_weight
         for one, met in zip(observed, each, strict=True):
             g, P = met.grads[0].g, met.grads[0].penalty_gradient
@@ -659,7 +654,6 @@ class Core(KeepsPending[State]):
     # ---------------------------------------------------------------- what is known of a run
 
     def last_projection(self, state: State) -> capabilities.ProjectionRecord:
-        """That of the descent with the longest steps."""
         own = state.descents[self._largest]
         return capabilities.ProjectionRecord(
             over=self.K,

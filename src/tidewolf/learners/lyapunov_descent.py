@@ -112,7 +112,6 @@ class LyapunovDescent(Core):
         return (self.step_scale,)
 
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """Rounds of a block are added up, and make a step at its end."""
         if self.block == 1:
             return super()._learned(state, arrivals)
         for arrival in late.in_order(arrivals):

@@ -108,7 +108,6 @@ class _Names(NamedTuple):
         return [found.get(name, missing) for name in self.new]
 
     def numbers(self, of_old: Floats) -> Floats:
-        """The same of numbers, 0 for those that are new."""
         return arrays.frozen(np.array(self.each(of_old.tolist(), 0.0))) if len(of_old) else of_old
 
 
@@ -169,7 +168,6 @@ def _round(move: "Move", experts: _Names, cells: int, one: Committed) -> Committ
 
 
 def _shares(one: Committed, cells: int) -> Floats:
-    """The shares of the cells; none if there are others than there were."""
     return one.shares if len(one.shares) == cells else arrays.frozen(np.zeros(cells))
 
 
@@ -218,7 +216,6 @@ def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
 
 
 def _remembered(adviser: Adviser, move: "Move", state: State, old: Core) -> Any:
-    """What an adviser remembers of the rounds before, if it was there."""
     for one, own in zip(old.advisers, state.advisers, strict=True):
         if one == adviser:
             return own if move.same else adviser.migrated(move.new, own, move.to)
@@ -332,7 +329,6 @@ class Move:
 
 
 def _owner(K: oracle.HasLMO) -> Int64s:
-    """The factor of each flat entry."""
     starts = step_factors(K).starts
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=math.prod(K.shape)))
 

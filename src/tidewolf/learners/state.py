@@ -41,7 +41,6 @@ class Migrations(NamedTuple):
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
 
     def bound(self, bound: base.Bound, past: float) -> base.Bound:
-        """The bound of all rounds, given that of this epoch and the regret of those before."""
         if not self.times or bound.regret is None:
             return bound
         return bound._replace(regret=bound.regret + past)

@@ -150,7 +150,6 @@ class Accounts(NamedTuple):
         return cls(*(none,) * 8, 0, none, none, none)
 
     def in_units(self, unit: float) -> "Accounts":
-        """The same where gradients are `unit` times as long."""
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
     def plus(self, **more: Any) -> "Accounts":

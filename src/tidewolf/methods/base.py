@@ -97,7 +97,6 @@ class Record:
 
 
 def refuse_state(learner: "Learner[Any]", value: Any, kind: str = "state") -> None:
-    """Refuse a state that is not the learner's own, or what is of no other kind of `EXPECTED`."""
     expected, holds = EXPECTED[kind]
     if not holds(learner, value):
         who = type(learner).__name__
@@ -190,7 +189,6 @@ def for_what_was_played(bound: Bound, state: Any) -> Bound:
 
 
 def bound_so_far(learner: "Learner[Any]", state: Any) -> Bound:
-    """What is proved of the rounds before a state."""
     of_state = getattr(learner, "bound_of", None)
     if of_state is None:
         raise errors.NotSupported(

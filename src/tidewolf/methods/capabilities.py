@@ -272,7 +272,6 @@ NOTHING_KNOWN = Diagnosed()
 
 
 def diagnosed(learner: Learner[Any]) -> Diagnosed:
-    """The learner, or what says that nothing is known."""
     return learner if isinstance(learner, Diagnosed) else NOTHING_KNOWN
 
 
@@ -294,7 +293,6 @@ def with_info(learner: Learner[Any], state: Any, info: round_info.RoundInfo | No
 
 
 def late_feedback(learner: Learner[Any]) -> LateFeedback:
-    """The learner, refused if it takes feedback in order only."""
     if isinstance(learner, LateFeedback):
         return learner
     raise errors.NotSupported(
@@ -305,7 +303,6 @@ def late_feedback(learner: Learner[Any]) -> LateFeedback:
 
 
 def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
-    """The state of a learner that continues that of another one."""
     if isinstance(learner, Migrates):
         return learner.migrated(state, old)
     raise errors.NotSupported(
@@ -315,7 +312,6 @@ def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
 
 
 def beginning(learner: Learner[Any]) -> Any:
-    """The state before the first round, with nothing committed if the learner commits."""
     return learner.begin() if isinstance(learner, Commits) else learner.start()
 
 

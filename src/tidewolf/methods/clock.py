@@ -52,7 +52,6 @@ class Epoch(NamedTuple):
         return Epoch(self.end, 2 * self.horizon, *past)
 
     def bound(self, regret: float, violation: float) -> Bound:
-        """The bound of all rounds, given the bounds of this epoch."""
         *_, regret, violation = self.following(regret, violation)
         known = regret if regret < math.inf else None
         return Bound(known, violation) if violation < math.inf else Bound(known, None, HOPELESS)
@@ -82,7 +81,6 @@ class Clocked(capabilities.Diagnosed, Learner[S]):
         return self.step(state, block)
 
     def block_length(self, state: S) -> int:
-        """Rounds of a whole block in this epoch."""
         return 1
 
     def first_epoch(self) -> Epoch:
@@ -221,7 +219,6 @@ class LyapunovLearner(Cautious[S], EveryRound[S]):
         return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, *self.constants())
 
     def weights_at(self, state: S) -> LyapunovWeights:
-        """Those of the epoch of a state, if it has one."""
         epoch = epoch_of(state)
         return self.weights if epoch is None else replace(self.weights, horizon=epoch.horizon)
 

@@ -546,7 +546,6 @@ class CompiledRounds:
         return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
-        """The point of the next round, whose shares are the first row."""
         self._run(now, _NO_FUNCTIONS, 0, 0, None, shares)
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:

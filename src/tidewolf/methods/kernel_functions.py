@@ -215,7 +215,6 @@ class Records:
         return rest
 
     def given_away(self, samples: int) -> NDArray:
-        """The first samples, for the caller to keep."""
         kept = self.samples[:samples]
         if samples:
             del self.samples

@@ -64,7 +64,6 @@ class Committed(NamedTuple):
         return self.mix
 
     def without(self, i: int) -> Self:
-        """The same without the proposal of this expert."""
         return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
 
 
@@ -136,7 +135,6 @@ class KeepsPending(capabilities.LateFeedback, capabilities.Diagnosed, base.Learn
         return after
 
     def _require_none_pending(self, state: S) -> None:
-        """Refuse feedback that does not say of which round it is, where several wait for some."""
         if state.pending:
             raise InvalidInput(
                 f"{len(state.pending)} rounds are pending: say of which round the feedback is, "

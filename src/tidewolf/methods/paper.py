@@ -405,7 +405,6 @@ def theorem_eps(T: int, R: float) -> float:
 
 
 def frozen_at(eps: float, R: float, distance: float) -> bool:
-    """Whether a start at this distance from the center never moves."""
     return 3.0 * eps >= (R + distance) ** 2
 
 

@@ -31,7 +31,6 @@ class LastCosts(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What the certificate speaks of; empty if every entry was seen."""
         if not self.imputed:
             return ""
         return (

@@ -77,7 +77,6 @@ class Pool(checkpoint.Stored):
         return Pool(self.actives, table, count)
 
     def active(self, which: int) -> Active:
-        """A point on all rows that the pool knows."""
         active = self.actives[which]
         return self._padded(active) if isinstance(active, Combination) else active
 
@@ -104,7 +103,6 @@ class Pool(checkpoint.Stored):
         return Pool(tuple(active.only(table, rows) for active in means), table, len(rows))
 
     def _means(self) -> list[Combination]:
-        """All points on all rows; none if exact projections are cheap."""
         return [self._padded(active) for active in self.actives if isinstance(active, Combination)]
 
     def _padded(self, active: Combination) -> Combination:

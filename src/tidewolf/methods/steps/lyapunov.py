@@ -200,7 +200,6 @@ class Surrogate(NamedTuple):
         return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
 
     def gradient_of(self, block: FirstOrder) -> Array:
-        """The constraints' gradient of rounds, in the same shares."""
         if self.shares is None:
             return block.constraint_gradient
         limits, total = limits_of(block), 0.0 * block.constraint_gradient
@@ -209,7 +208,6 @@ class Surrogate(NamedTuple):
         return total
 
     def violation_of(self, block: FirstOrder) -> float:
-        """The violation of rounds, in the same shares."""
         if self.shares is None:
             return block.violation
         limits = limits_of(block)
