@@ -343,6 +343,7 @@ class Core(KeepsPending[State]):
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
+        arrivals = in_order(arrivals)
         return self.committed(self._learned(*self._priced(self.committed(state), arrivals)))
 
     def learned(self, state: State, arrival: Arrival) -> State:
@@ -350,7 +351,7 @@ class Core(KeepsPending[State]):
 
     def _priced(self, state: State, arrivals: Sequence[Arrival]) -> tuple[State, Sequence[Arrival]]:
         found, budgets = list[Arrival](), state.budgets
-        for one in in_order(arrivals):
+        for one in arrivals:
             own = without(state, one.round)[0] or state.upcoming
             x = own.x if one.of_decision or one.played is None else one.played
             budgets, feedback = priced_spend(self.K, budgets, one.feedback, x, self.caution)
@@ -369,7 +370,6 @@ class Core(KeepsPending[State]):
         """The state after feedback. Nothing is committed for the next round, unless that needs no
         adviser.
         """
-        arrivals = in_order(arrivals)
         if (after := self._learned_at_once(state, arrivals)) is not None:
             return after
         observed, newest = list[PlayedRound](), next_round(state) - 1

@@ -114,7 +114,7 @@ class LyapunovDescent(Core):
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
         if self.block == 1:
             return super()._learned(state, arrivals)
-        for arrival in late.in_order(arrivals):
+        for arrival in arrivals:
             state = self._with_round(state, arrival)
         return state
 

@@ -124,9 +124,9 @@ def _step_gradient(K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate) -
     grad_f, _ = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
     g, P, value = weighed.loss_weight * grad_f, None, 0.0
     if block.violation > 0.0 and w > 0.0:
-        gradient = weighed.gradient_of(block)
+        gradient, violation = weighed.limits_of(block)
         P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
-        g, value = g + P, w * weighed.violation_of(block)
+        g, value = g + P, w * violation
     return StepGradient(g, inner(g, g), z, P, value)
 
 

@@ -146,7 +146,7 @@ class StreamFunctions:
         whole = all(map(_lies_well, self._batches))
         self._size = max(1, rounds if whole else MOST_COPIED // n)
         self.start = self.stop = -1
-        self.functions: Functions | None = None
+        self.functions: Any = None
 
     @classmethod
     def of(cls, stream: Stream) -> "StreamFunctions | None":
@@ -162,11 +162,9 @@ class StreamFunctions:
             self.start = t - t % self._size
             self.stop = min(self.start + self._size, self._rounds)
             batches = tuple(batch.view(slice(self.start, self.stop)) for batch in self._batches)
-            found = Functions.of(*batches)
-            assert found is not None
+            found: Any = Functions.of(*batches)
             self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
-        assert self.functions is not None
-        return self.functions
+        return self.functions  # type: ignore[no-any-return]
 
 
 def _lies_well(batch: Batch) -> bool:

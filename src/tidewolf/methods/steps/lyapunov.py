@@ -199,19 +199,15 @@ class Surrogate(NamedTuple):
             return share * float(np.maximum(arrays.to_numpy(constraints.values(z)), 0.0).sum())
         return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
 
-    def gradient_of(self, block: FirstOrder) -> Array:
+    def limits_of(self, block: FirstOrder) -> tuple[Array, float]:
+        """The constraints' gradient and the violation of rounds, in the same shares."""
         if self.shares is None:
-            return block.constraint_gradient
+            return block.constraint_gradient, block.violation
         limits, total = limits_of(block), 0.0 * block.constraint_gradient
-        for row, i in enumerate(limits.which.tolist()):
-            total = total + float(self.shares[i]) * limits.gradients[row, ...]
-        return total
-
-    def violation_of(self, block: FirstOrder) -> float:
-        if self.shares is None:
-            return block.violation
-        limits = limits_of(block)
-        return float(self.shares[limits.which] @ limits.violations)
+        shares = self.shares[limits.which]
+        for row, share in enumerate(shares.tolist()):
+            total = total + share * limits.gradients[row, ...]
+        return total, float(shares @ limits.violations)
 
 
 @dataclass(frozen=True)
