@@ -33,8 +33,7 @@ from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.experts.base import Adviser
 from tidewolf.learners.core import Core
 from tidewolf.learners.state import Descent, State, mixed
-from tidewolf.methods import available, certificate
-from tidewolf.methods.late import Committed
+from tidewolf.methods import available, certificate, late
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -152,7 +151,7 @@ def _descent(
     return Descent(x, x, move.sums(sums, min(1.0, REMEMBERED / since) if since else 1.0))
 
 
-def _round(move: "Move", experts: _Names, cells: int, one: Committed) -> Committed | None:
+def _round(move: "Move", experts: _Names, cells: int, one: late.Committed) -> late.Committed | None:
     """A round as one of the new learner; None if what it decided is not in the set."""
     x = move.point(one.x)
     if x is None:
@@ -167,7 +166,7 @@ def _round(move: "Move", experts: _Names, cells: int, one: Committed) -> Committ
     )
 
 
-def _shares(one: Committed, cells: int) -> Floats:
+def _shares(one: late.Committed, cells: int) -> Floats:
     return one.shares if len(one.shares) == cells else arrays.frozen(np.zeros(cells))
 
 

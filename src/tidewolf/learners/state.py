@@ -12,9 +12,7 @@ from tidewolf.methods import base, budget, certificate, late, paper, partly_seen
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.hedge import Mixer
-from tidewolf.methods.steps.lyapunov import DualState
+from tidewolf.methods.steps import adagrad, hedge, lyapunov
 
 
 class Descent(NamedTuple):
@@ -22,7 +20,7 @@ class Descent(NamedTuple):
 
     y: Array
     before_projection: Array  # where y was before the last projection
-    sums: DescentSums
+    sums: adagrad.DescentSums
     distance: float = 0.0  # |x - y|
 
 
@@ -66,8 +64,8 @@ class State(NamedTuple):
     pool: Pool
     descents: tuple[Descent, ...]  # one per step scale, then one per cell
     cells: certificate.CellSums  # of the context, for the bound against its policies
-    dual: DualState
-    mixer: Mixer
+    dual: lyapunov.DualState
+    mixer: hedge.Mixer
     accounts: Accounts
     advisers: tuple[Any, ...]
     oracle_budget: float = 0.0
@@ -85,7 +83,7 @@ class State(NamedTuple):
     # what advisers that do not wait proposed, where entries are out in the next round
     proposed: tuple[Array | None, ...] | None = None
     # weights of rounds that are apart, which begin with an outage as those of other rounds are
-    outage: Mixer | None = None
+    outage: hedge.Mixer | None = None
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()
     costs: partly_seen.LastCosts = partly_seen.LastCosts()

@@ -18,11 +18,9 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from tidewolf.core import arguments, checkpoint, errors, oracle, round_info, values
-from tidewolf.core.arrays import as_count, device_name
+from tidewolf.core import arguments, arrays, checkpoint, errors, oracle, round_info, sparse, values
 from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
-from tidewolf.core.sparse import one_thread
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.methods.capabilities import beginning, is_committed
 from tidewolf.sets import spectra
@@ -164,8 +162,8 @@ def _checked(name: str, method: Any) -> Any:
 
 
 def require_part(record: Record, start: Any, stop: Any) -> None:
-    start = as_count(start, "The first round", least=0)
-    stop = as_count(stop, "The round after the last")
+    start = arrays.as_count(start, "The first round", least=0)
+    stop = arrays.as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:
         raise errors.InvalidInput(
             f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part "
@@ -204,7 +202,9 @@ def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Learner[Any]], K: oracle.HasLMO, horizon: int) -> Any:
         return method.__func__(
-            cls, oracle.as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon")
+            cls,
+            oracle.as_set(K, f"Examples of {cls.__name__}"),
+            arrays.as_count(horizon, "The horizon"),
         )
 
     return classmethod(checked)
@@ -328,5 +328,5 @@ def few_threads(K: Any) -> AbstractContextManager[Any]:
     """
     if not isinstance(K, spectra.Spectral):
         return nullcontext()
-    is_small = max(K.shape) <= spectra.SMALL or device_name(K.center) != "cpu"
-    return one_thread() if is_small else nullcontext()
+    is_small = max(K.shape) <= spectra.SMALL or arrays.device_name(K.center) != "cpu"
+    return sparse.one_thread() if is_small else nullcontext()
