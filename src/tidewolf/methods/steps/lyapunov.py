@@ -402,8 +402,8 @@ class LyapunovWeights:
         )
         return after, grad_f
 
-    def _current(self, dual: DualState) -> Floats:
-        """The weights after the last round, in units of 2^exponent."""
+    def prices(self, dual: DualState) -> Floats:
+        """w_i/V after the last round: what a unit of violation weighs, in units of the loss."""
         if self.per_constraint and dual.each is None:
             return np.zeros(1)
         count, weights = 1 if dual.each is None else len(dual.each.slopes), list[float]()
@@ -411,11 +411,7 @@ class LyapunovWeights:
             ratio, log2 = self._ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
             log2 = log2 if dual.aim is None else dual.aim.z / _LN2
             weights.append(self._weight(G, ratio, log2, dual.exponent))
-        return np.array(weights)
-
-    def prices(self, dual: DualState) -> Floats:
-        """w_i/V after the last round: what a unit of violation weighs, in units of the loss."""
-        current, V = self._current(dual), self._loss_weight(dual.exponent)
+        current, V = np.array(weights), self._loss_weight(dual.exponent)
         return current / V if V > 0.0 else np.where(current > 0.0, np.inf, 0.0)
 
     def limit_price(self, dual: DualState) -> float:
@@ -429,10 +425,9 @@ class LyapunovWeights:
         """What the offsets of rounds weigh after the last one, in units of the loss."""
         if self.per_constraint and dual.each is None:
             return feedback.loss_offset
-        w, V = self._current(dual), self._loss_weight(dual.exponent)
-        price = sum(w[i] * one.constraint_offset for i, one in self._broken(feedback)[1])
-        scaled = price / V if V > 0.0 else math.copysign(math.inf, price)
-        return feedback.loss_offset + (float(scaled) if price != 0.0 else 0.0)
+        prices, broken = self.prices(dual).tolist(), self._broken(feedback)[1]
+        offsets = ((i, one.constraint_offset) for i, one in broken if one.constraint_offset != 0.0)
+        return feedback.loss_offset + sum(prices[i] * offset for i, offset in offsets)
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
