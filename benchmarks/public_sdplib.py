@@ -56,7 +56,7 @@ class SparseProgram(NamedTuple):
 def parse(text: str) -> SparseProgram:
     """The program in a text; a ValueError if it is none, or has more than one block."""
     lines = [line.translate(_NOTHING) for line in text.splitlines() if line.strip()[:1] not in '"*']
-    m, blocks, n = (int(re.match(r"\s*\+?(\d+)|", line)[1] or 0) for line in lines[:3])  # type: ignore[index]
+    m, blocks, n = (int(re.match(r"\s*\+?(\d+)|", line)[1] or 0) for line in lines[:3])
     numbers = np.array(" ".join(lines[3:]).split(), dtype=np.float64)
     entries = numbers[m:].reshape(-1, 5)[:, [0, 2, 3, 4]]
     places = entries[:, 1:3]
