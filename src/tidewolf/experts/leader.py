@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, Self, TypeAlias, final
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 
@@ -143,7 +143,9 @@ def _joined(blocks: Sequence[Block]) -> Block:
     return Block(chained(losses), chained(limits), np.concatenate(numbers), np.concatenate(counts))
 
 
-Found: TypeAlias = tuple[tuple[Array | None, ...], int]  # points, and programs solved for them
+class Found(NamedTuple):
+    points: tuple[Array | None, ...]
+    solves: int  # programs
 
 
 @final
@@ -162,11 +164,11 @@ class Fit(checkpoint.Stored):
         return Fit, (self.found(),)
 
     def parts(self) -> dict[str, Any]:
-        return dict(zip(("points", "solves"), self.found(), strict=True))
+        return self.found()._asdict()
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
-        return cls((parts["points"], parts["solves"]))
+        return cls(Found(**parts))
 
 
 class LeaderState(NamedTuple):
@@ -267,14 +269,14 @@ class Leader(Adviser):
     def _fitted(self, K: HasLMO, state: LeaderState, t: int) -> Found:
         solver = self._solver(K, state.vertices)
         if solver is None or not state.recent.rounds:
-            return state.points, 0
+            return Found(state.points, 0)
         blocks = [*state.blocks.blocks, _block(state.recent.rounds)]
         numbers = np.concatenate([one.numbers for one in blocks])
         counts = np.concatenate([one.counts for one in blocks])
         order = np.argsort(numbers, kind="stable")
         order = order[(numbers[order] >= self._oldest(t)) & (numbers[order] < t)]
         if not len(order):
-            return state.points, 0
+            return Found(state.points, 0)
         losses, limits = [one.loss for one in blocks], [one.limit for one in blocks]
         free = all(isinstance(leaf, Unlimited) for one in limits for leaf in leaves(one))
         rng = np.random.default_rng((SEED, t))
@@ -298,7 +300,7 @@ class Leader(Adviser):
                     break
                 own = with_worst(S, counts[order], worst, rng)
             found.append(z)
-        return (*found, *(None,) * (len(CAREFUL) - len(found))), solves
+        return Found((*found, *(None,) * (len(CAREFUL) - len(found))), solves)
 
     def _solver(self, K: HasLMO, vertices: Vertices) -> best_point.BestPoint | None:
         if isinstance(K, Polyhedral):
