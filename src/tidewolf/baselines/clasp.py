@@ -65,6 +65,7 @@ class CLASP(Learner[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    anytime: ClassVar = True
 
     K: Annotated[base.ConvexSet, HardSet(require=best_point.BestPoint)]
     horizon: Annotated[int | None, settings.Count()] = None

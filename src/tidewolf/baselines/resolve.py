@@ -76,6 +76,7 @@ class Resolve(KeepsPending[State]):
 
     needs: ClassVar = FullInformation
     state_type: ClassVar = State
+    anytime: ClassVar = True
 
     K: HardSetK
     horizon: Annotated[int | None, settings.Count()] = None

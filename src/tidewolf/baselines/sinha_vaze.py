@@ -69,6 +69,7 @@ class SinhaVaze(ProjectsExactly[State], clock.LyapunovLearner[State]):
     """
 
     state_type: ClassVar = State
+    anytime: ClassVar = True
     exponents: ClassVar = (1 / 2, 1 / 2)
 
     K: ProjectableK

@@ -79,6 +79,7 @@ Fed: TypeAlias = Sequence[ExpertFeedback]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Core(KeepsPending[State]):
+    anytime: ClassVar = True
     cell_scale: ClassVar = 1.0  # the step scale of a context's cells
 
     K: settings.HardSetK

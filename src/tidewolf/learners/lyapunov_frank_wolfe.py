@@ -108,6 +108,7 @@ class LyapunovFrankWolfe(clock.LyapunovLearner[State]):
     """
 
     state_type: ClassVar = State
+    anytime: ClassVar = True
     exponents: ClassVar = (3 / 4, 3 / 4)
 
     def start(self) -> State:
