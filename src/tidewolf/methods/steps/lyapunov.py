@@ -427,7 +427,7 @@ class LyapunovWeights:
             return feedback.loss_offset
         prices, broken = self.prices(dual).tolist(), self._broken(feedback)[1]
         offsets = ((i, one.constraint_offset) for i, one in broken if one.constraint_offset != 0.0)
-        return feedback.loss_offset + sum(prices[i] * offset for i, offset in offsets)
+        return feedback.loss_offset + float(sum(prices[i] * offset for i, offset in offsets))
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""
