@@ -9,9 +9,9 @@ A row has a list with a number for each seed; only rounds that count are in it:
 
     loss, violation             mean, p99 and worst of the rounds; lower is better
     churn                       half the L1 change of the decision from round to round, mean
-    us, MB                      processor microseconds per decision, with checks and records, of
-                                the one thread (a process with a limit of its time counts that
-                                in ticks of milliseconds); the most memory that Python and NumPy take beyond the start while
+    us, MB                      processor microseconds of the thread per decision, with checks and
+                                records (a process with a limit counts its own in ticks); the
+                                most memory that Python and NumPy take beyond the start while
                                 four rounds are played (first seed)
     calls, programs             oracle calls and programs solved per round
     regret %                    mean loss above that of the certified comparator, in percent of it
