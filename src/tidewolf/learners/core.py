@@ -55,14 +55,7 @@ from tidewolf.experts.context import Context
 from tidewolf.experts.restarts import Restarts
 from tidewolf.learners.state import Committed, Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
-from tidewolf.methods.accounts import (
-    Accounts,
-    ExpertFeedback,
-    PlayedRound,
-    as_usual,
-    by_gradients,
-    by_values,
-)
+from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, is_far, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
@@ -485,7 +478,7 @@ class Core(KeepsPending[State]):
         others from what would have been decided.
         """
         usual = [one.usual or one for one in observed]
-        fed = [as_usual(one, own) for one, own in zip(observed, each, strict=True)]
+        fed = [own.as_usual(one) for one, own in zip(observed, each, strict=True)]
         mixer = self._mixed(state, usual, fed, weighed)[0].mixer
         around = state._replace(mixer=state.outage or mixer)
         observed = [one._replace(usual=None) for one in observed]

@@ -68,6 +68,25 @@ class ExpertFeedback(NamedTuple):
             tuple(map(_both, self.grads, other.grads)),
         )
 
+    def as_usual(self, one: PlayedRound) -> ExpertFeedback:
+        """What the usual mixer gets of a round that an outage moved, as though its mix m had been
+        overridden: l(z_i) - l(m) for the usual proposals, with P = w grad g^+ and w h as met at x,
+
+            l(z)  =  V <grad f, z> + max(0, w h + <P, z - x>).
+
+        l is convex, so that the guard holds for it; and V (f(x) - f(u)) + w g^+(x) <= l(x) - l(u)
+        for every feasible u. <P, z> alone would say that the farther from a limit, the better.
+        """
+        if one.usual is None:
+            return self
+        grad = self.grads[0]
+
+        def more(z: Array) -> float:
+            P, value, d = grad.penalty_gradient, grad.penalty_value, z - one.x
+            return inner(grad.g, d) + (0.0 if P is None else max(0.0, -value - inner(P, d)))
+
+        return _fed(one.usual, more, self.grads)
+
 
 def _both(a: StepGradient, b: StepGradient) -> StepGradient:
     """Two gradients as one, for who stands where the first was met."""
@@ -92,26 +111,6 @@ def by_gradients(
         return _fed(one, lambda z: inner(grad.g, z - one.x), (grad,) * groups)
 
     return [fed(one) for one in observed]
-
-
-def as_usual(one: PlayedRound, fed: ExpertFeedback) -> ExpertFeedback:
-    """What the usual mixer gets of a round that an outage moved, as though its own mix m had been
-    overridden: l(z_i) - l(m) for the usual proposals, with P = w grad g^+ and w h as met at x,
-
-        l(z)  =  V <grad f, z> + max(0, w h + <P, z - x>).
-
-    l is convex, so that the guard holds for it; and V (f(x) - f(u)) + w g^+(x) <= l(x) - l(u) for
-    every feasible u. <P, z> alone would reward points that keep the limit for keeping away from it.
-    """
-    if one.usual is None:
-        return fed
-    grad = fed.grads[0]
-
-    def more(z: Array) -> float:
-        P, value, d = grad.penalty_gradient, grad.penalty_value, z - one.x
-        return inner(grad.g, d) + (0.0 if P is None else max(0.0, -value - inner(P, d)))
-
-    return _fed(one.usual, more, fed.grads)
 
 
 def by_values(
