@@ -148,7 +148,7 @@ class LyapunovDescent(Core):
         if state.open is None:
             return state
         x, before = state.pool.x(0), state.t - state.open.rounds
-        own = state.upcoming._replace(mix=x, points=(x,), apart=False)
+        own = state.upcoming._replace(mix=x, points=(x,))
         whole = accounts.PlayedRound(own, x, state.open, None)
         return self._stepped(state._replace(t=before, open=None), [whole])
 

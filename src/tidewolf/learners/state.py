@@ -82,7 +82,7 @@ class State(NamedTuple):
     last: Array | None = None  # what was played last, where moves are capped
     # what advisers that do not wait proposed, where entries are out in the next round
     proposed: tuple[Array | None, ...] | None = None
-    # weights of rounds that are apart, which begin with an outage as those of other rounds are
+    # weights in an outage that moves decisions far, which begin as the others are
     outage: hedge.Mixer | None = None
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()

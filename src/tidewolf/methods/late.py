@@ -57,14 +57,15 @@ class Committed(NamedTuple):
     p: Floats
     shares: Floats  # phi, one a cell of the context; zeros where it is unknown
     points: tuple[Array | None, ...]  # z of every expert, groups first; None if it is absent
-    apart: bool = False  # whether entries that are out move it far: p is by the outage's weights
+    usual: "Committed | None" = None  # the same without an outage that moves it far
 
     @property
     def free(self) -> Array:
         return self.mix
 
     def without(self, i: int) -> Self:
-        return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
+        points = (*self.points[:i], None, *self.points[i + 1 :])
+        return self._replace(points=points, usual=self.usual and self.usual.without(i))
 
 
 class Overrides(NamedTuple):
