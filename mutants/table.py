@@ -179,9 +179,14 @@ PATCHES = {
         ),
     },
     "learners/core.py": {
+        "a bound of LyapunovDescent forgets a block that is still open": Patch(
+            "return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual",
+            "return state.dual",
+            "tests/test_learner_bounds.py::test_a_block_that_is_still_open_has_its_bound",
+        ),
         "Ensemble: policies are guaranteed what holds for points": Patch(
-            "self._weights.bound(state.dual, state.cells)",
-            "self._weights.bound(state.dual)",
+            "self._weights.bound(self.dual_of(state), cells)",
+            "self._weights.bound(self.dual_of(state))",
             f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
         ),
         "Ensemble: nobody counts the calls of advisers": Patch(
@@ -395,13 +400,6 @@ PATCHES = {
             "tols = tol * _shares(factors_in(K).radii)",
             "tols = np.full(len(factors_in(K).radii), tol)",
             FACTORED,
-        ),
-    },
-    "learners/lyapunov_descent.py": {
-        "a bound of LyapunovDescent forgets a block that is still open": Patch(
-            "return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual",
-            "return state.dual",
-            "tests/test_learner_bounds.py::test_a_block_that_is_still_open_has_its_bound",
         ),
     },
     "methods/steps/lyapunov.py": {
