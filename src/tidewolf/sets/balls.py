@@ -142,8 +142,7 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
     radius: Annotated[float, settings.Number(above=0.0)] = 1.0
     center: Annotated[Array, settings.Numbers()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         if self.center is None:
             object.__setattr__(self, "center", frozen(np.zeros(self.shape)))
         self._require_shape("center", self.shape)
@@ -228,8 +227,7 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
     matrix: Annotated[Array, settings.Numbers()]
     center: Annotated[Array, settings.Numbers()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         matrix = self.matrix
         n = matrix.shape[0] if matrix.shape else 0
         shape = tuple(matrix.shape)
@@ -486,8 +484,7 @@ class KSparse(_FewEntries):
     k: Annotated[int, settings.Count()]
     tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         require_at_most(self, self.k, math.prod(self.shape))
 
     @classmethod
@@ -646,8 +643,7 @@ class OrderedWeightedBall(_Ordered):
     weights: Annotated[Array, settings.Numbers(axes=1)]
     tau: Bound = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         w = to_numpy(self.weights)
         falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
         self._require(falling, "weights", "start above 0 and never rise")
@@ -722,8 +718,7 @@ class KNormBall(_Ordered, base.Polyhedral):
     k: Annotated[int, settings.Count()]
     tau: Bound = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         require_at_most(self, self.k, math.prod(self.shape))
 
     @cached_property
@@ -805,8 +800,7 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
     tau: Bound = 1.0
     weights: Annotated[Array, settings.Numbers(above=0.0)] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         count = len(np.unique(self.groups))
         if self.weights is None:
             object.__setattr__(self, "weights", frozen(np.ones(count)))
@@ -922,8 +916,7 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
     lower: Annotated[Array, settings.PointNumbers()]
     upper: Annotated[Array, settings.PointNumbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
         wrong = np.argwhere(self._widths < 0)[:1].tolist()

@@ -186,8 +186,7 @@ class Translated(Image):
     K: Annotated[ConvexSet, InnerSet()]
     shift: Annotated[Array, settings.Numbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("shift", self.shape)
         object.__setattr__(self, "shift", frozen(like(self.shift, self.K.center)))
         self._move(1.0, self.shift)
@@ -226,8 +225,7 @@ class Scaled(Image):
     K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         size = self.factor * (self.K.diameter + length(self.K.center))
         self._require(math.isfinite(size), "factor", "not make the set larger than numbers are")
         self._move(self.factor, 0.0 * self.K.center)
@@ -264,8 +262,7 @@ class Shrunk(Image):
     K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0, most=1.0)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._move(self.factor, (1.0 - self.factor) * self.K.center)
 
     @property

@@ -377,7 +377,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
         return cls(FlowNetwork(tails, heads, *bounds, supply, nodes), commodity)
 
-    def __post_init__(self) -> None:
+    def _complete(self) -> None:
         net = self.network
         self._require(
             isinstance(net, FlowNetwork), "network", "be made by from_edges", errors.WrongType

@@ -376,8 +376,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         flows.__dict__["dags"] = (dag,)
         return flows
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("heads", self.tails.shape)
         self._require_places("tails", "heads", "source", "target")
         self.__dict__.update(
@@ -616,8 +615,7 @@ class MultiFlow(DagFlows):
         starts = np.cumsum([0, *map(len, used)], dtype=np.int32)
         return cls(tails, heads, begin, end, demands, starts, np.concatenate(used), nodes)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_places("tails", "heads", "sources", "targets", links=len(self.tails))
         starts, count = self.starts, len(self.demands)
         each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0

@@ -244,8 +244,7 @@ class Polytope(ClosedForm, Boxed):
     b_eq: Annotated[Array, DoubleNumbers()] = None
     bounds: Annotated[Array, BoundPairs()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         for name, A, b in (("ub", self.A_ub, self.b_ub), ("eq", self.A_eq, self.b_eq)):
             rows, sides = np.shape(A), np.shape(b)
             fits = len(rows) == 2 and rows[1] > 0 and b is not None and sides == rows[:1]
@@ -537,8 +536,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     points: Annotated[Array, settings.Numbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(0 not in self.points.shape[:1], "points", "be at least one", EmptySet)
         settings.as_shape(self.points.shape[1:], "The hull")
 

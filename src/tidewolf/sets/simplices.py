@@ -118,8 +118,7 @@ class Simplex(_SumSet):
     at_most: Annotated[bool, settings.Flag()] = False
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         _require_least(self, self.n)
 
     def __repr__(self) -> str:
@@ -256,8 +255,7 @@ class CappedSimplex(_SumSet):
     cap: Annotated[float, settings.Number(above=0.0)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
         due = f"be at least {self.total / self.n:g}, or no entries sum to the total"
         self._require(enough, "cap", due, EmptySet)
@@ -397,8 +395,7 @@ class SimplexProduct(
     labels: Annotated[Sequence[str], settings.NAMES] = ()
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(self.sizes, "sizes", "be at least one", EmptySet)
         self._require(sum(self.sizes) <= MOST_ENTRIES, "sizes", f"add up to {MOST_ENTRIES} at most")
         _require_least(self, max(self.sizes))
@@ -563,8 +560,7 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
     upper: Annotated[Array, settings.Numbers(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("upper", self.shape if self.upper.ndim else ())
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         object.__setattr__(self, "upper", frozen(upper))

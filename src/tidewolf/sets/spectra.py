@@ -616,8 +616,7 @@ class Fantope(SymmetricSpectral):
     n: Side
     k: Annotated[int, settings.Count()] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         balls.require_at_most(self, self.k, self.n)
 
     @property
