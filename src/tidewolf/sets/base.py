@@ -277,12 +277,16 @@ class ConvexSet(Value, ABC):
         """
         require_floating(reference)
         moved = type(self)(**{name: _moved(x, reference) for name, x in self.fields().items()})
-        for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes", "center"):
+        for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes"):
             # derived here once; there it may be out of reach of NumPy
             if isinstance(getattr(type(self), name, None), cached_property):
-                value = getattr(self, name)
-                moved.__dict__[name] = frozen(like(value, reference)) if name == "center" else value
+                moved.__dict__[name] = getattr(self, name)
+        if isinstance(type(self).center, cached_property):
+            moved.__dict__["center"] = frozen(self._center_in(reference))
         return moved
+
+    def _center_in(self, reference: Array) -> Array:
+        return like(self.center, reference)
 
 
 class Sizes(NamedTuple):

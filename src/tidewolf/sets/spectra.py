@@ -205,31 +205,9 @@ class Spectral(base.ClosedForm, base.Projectable):
         direction = matrices.as_matrix(direction, self.shape)
         return self.answer(direction).vertex.dense(matrices.example_array(direction))
 
-    @abstractmethod
-    def _center_in(self, reference: Array) -> Array:
-        """The center, made where `reference` lives, in its dtype."""
-
     @cached_property
     def center(self) -> Array:
         return arrays.frozen(self._center_in(np.zeros(0)))
-
-    def to(self, reference: Array) -> Self:
-        """The set with its center in another library or on another device, where it is made.
-
-        Parameters
-        ----------
-        reference : array
-            A floating-point array in the library, dtype and device to move to.
-
-        Returns
-        -------
-        ConvexSet
-            The same set there.
-        """
-        base.require_floating(reference)
-        moved = type(self)(**self.fields())
-        moved.__dict__["center"] = arrays.frozen(self._center_in(reference))
-        return moved
 
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
