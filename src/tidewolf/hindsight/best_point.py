@@ -476,31 +476,17 @@ class LinearProgramming:
             program = solver.prepared(loss, HalfSpaces(task.rows(chosen), task.b[chosen]))
             found = solver.feasible_best(program, basis=basis)
             if found is None:
-                return _infeasible(task, chosen) if len(chosen) else None
+                if not len(chosen) or (worst := solver.breached(program)) is None:
+                    return None
+                weights = np.bincount(chosen, np.maximum(0.0, -worst.multipliers), len(task.b))
+                return Solution(None, np.zeros(len(task.b)), weights)
             x = solver.flat_point(found)
             new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
             if not len(new):
                 mu, own = solver.multipliers(program, found)
-                lam = np.zeros(len(task.b))
-                lam[chosen] = own
-                return Solution(
-                    x, lam, below=None if task.pieces is None else task.below_pieces(mu)
-                )
+                below = None if task.pieces is None else task.below_pieces(mu)
+                return Solution(x, np.bincount(chosen, own, len(task.b)), below=below)
             chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
-
-
-def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
-    """The weights by which some rows show that no point satisfies them; None if the solver found
-    none.
-    """
-    solver = BestPoint(task.K, _WHO)
-    none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
-    worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
-    if worst is None:
-        return None
-    weights = np.zeros(len(task.b))
-    weights[chosen] = np.maximum(0.0, -worst.multipliers)
-    return Solution(None, np.zeros(len(task.b)), weights)
 
 
 def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
