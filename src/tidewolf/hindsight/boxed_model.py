@@ -14,6 +14,7 @@ keep their inverse from round to round; if rounds have rows of their own, the ba
 inverted again.
 """
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, final
@@ -173,7 +174,7 @@ class BoxedModel:
         )
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
-        rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
+        rows, n, unit, more = copy(self._set_rows), len(self._top), self._unit, np.zeros(0)
         first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
         if loss.maxima:
             row, column, value = _entries(loss.d)
@@ -215,13 +216,8 @@ class BoxedModel:
 
 class _Rows:
     def __init__(self, top: Floats) -> None:
-        self.entries = list[tuple[Int64s, Int64s, Floats]]()
+        self.entries: tuple[tuple[Int64s, Int64s, Floats], ...] = ()
         self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)
-
-    def copy(self) -> "_Rows":
-        made = _Rows(self.top)
-        made.entries, made.b, made.basis = self.entries.copy(), self.b, self.basis
-        return made
 
     def add_columns(self, top: Floats) -> Int64s:
         self.top = np.concatenate([self.top, top])
@@ -232,7 +228,7 @@ class _Rows:
         most = np.zeros(len(b))
         np.maximum.at(most, row, np.abs(value))
         sizes: Floats = arrays.power_of_two(most)
-        self.entries.append((len(self.b) + row, column, value / sizes[row]))
+        self.entries += ((len(self.b) + row, column, value / sizes[row]),)
         self.b = np.concatenate([self.b, b / sizes])
         self.basis = np.concatenate([self.basis, np.full(len(b), -1)])
         return sizes
@@ -240,19 +236,17 @@ class _Rows:
     def add_slacks(self, sign: float, top: Floats) -> Int64s:
         """A variable with this factor for each of the last rows, in the first basis."""
         first, columns = len(self.b) - len(top), self.add_columns(top)
-        self.entries.append((np.arange(first, len(self.b)), columns, np.full(len(top), sign)))
-        self.basis[first:] = columns
+        self.entries += ((np.arange(first, len(self.b)), columns, np.full(len(top), sign)),)
+        self.basis = np.concatenate([self.basis[:first], columns])
         return columns
 
     def finished(self) -> tuple[Any, Floats, Int64s]:
         """The matrix by columns, with a variable that is always 0 for each row without a slack,
         upper bounds, and the first basis.
         """
-        whole = self.copy()
-        alone = np.flatnonzero(whole.basis < 0)
+        whole, basis, alone = copy(self), self.basis.copy(), np.flatnonzero(self.basis < 0)
         columns = whole.add_columns(np.zeros(len(alone)))
-        whole.entries.append((alone, columns, np.ones(len(alone))))
-        basis = whole.basis.copy()
+        whole.entries += ((alone, columns, np.ones(len(alone))),)
         basis[alone] = columns
         rows, places, values = map(np.concatenate, zip(*whole.entries, strict=True))
         # whole numbers of 16 bits are sorted by their digits

@@ -416,7 +416,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
     @cached_property
     def dimension(self) -> int:
-        return len(self._loose) - self._hull.nodes + len(self._grounded)
+        return self._hull.dimension
 
     @cached_property
     def _loose(self) -> Int32s:
@@ -429,11 +429,6 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         return np.flatnonzero(within).astype(np.int32)
 
     @cached_property
-    def _grounded(self) -> Int32s:
-        net, loose = self.network, self._loose
-        return graphs.one_node_of_each(net.tails[loose], net.heads[loose], len(net.nodes))
-
-    @cached_property
     def _free(self) -> Int32s:
         net, loose = self.network, self._loose
         fixed = graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))
@@ -442,9 +437,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
     @cached_property
     def _hull(self) -> graphs.HullProjection:
         net, loose = self.network, self._loose
-        return graphs.HullProjection(
-            loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded
-        )
+        return graphs.HullProjection(loose, net.tails[loose], net.heads[loose], len(net.nodes))
 
     @cached_property
     def center(self) -> Array:

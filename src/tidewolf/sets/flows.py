@@ -79,7 +79,8 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
 
 
 def _inner_radius(dag: graphs.Dag, center: Floats) -> float:
-    hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
+    count = len(dag.order)
+    hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, count, np.array([count - 1]))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
     return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))

@@ -481,7 +481,7 @@ class HullProjection:
     """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the
     others are projected to 0.
 
-    `grounded` holds one position of each connected part; None is the last of a graph in one part.
+    `grounded` holds one position of each connected part; None: the first ones.
     """
 
     arcs: NDArray
@@ -538,9 +538,15 @@ class HullProjection:
         how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
         return sp.linalg.splu(self._laplacian, diag_pivot_thresh=0.0, **how)
 
+    @property
+    def dimension(self) -> int:
+        return len(self.arcs) - len(self._free)
+
     @cached_property
     def _free(self) -> NDArray:
-        grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
+        grounded = self.grounded
+        if grounded is None:
+            grounded = one_node_of_each(self.tails, self.heads, self.nodes)
         return np.delete(np.arange(self.nodes), grounded)
 
     @cached_property

@@ -137,9 +137,7 @@ class Matching(_EdgeSet):
 
     @cached_property
     def dimension(self) -> int:
-        if not self.perfect:
-            return len(self.edges)
-        return len(self._open) - self._hull.nodes + len(self._grounded)
+        return self._hull.dimension if self.perfect else len(self.edges)
 
     @cached_property
     def center(self) -> Array:
@@ -265,18 +263,9 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _hull(self) -> graphs.HullProjection:
-        return graphs.HullProjection(
-            self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded
-        )
-
-    @cached_property
-    def _ends(self) -> tuple[Int32s, Int32s]:
         left, right = np.ascontiguousarray(self.edges[self._open].T)
-        return left, (len(self.lefts) + right).astype(np.int32)
-
-    @cached_property
-    def _grounded(self) -> Int32s:
-        return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
+        ends = left, (len(self.lefts) + right).astype(np.int32)
+        return graphs.HullProjection(self._open, *ends, len(self.lefts) + len(self.rights))
 
 
 # The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
