@@ -824,7 +824,7 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
         g = int(np.argmax(lengths / self._w))
         if lengths[g] == 0.0:
             return Answer(Sparse.zero(self.shape))
-        chosen = self._order[self._starts[g] : self._starts[g + 1]]
+        chosen = np.flatnonzero(self._labels == g).astype(np.int32)
         values = (-self.tau / self._w[g]) * (d[chosen] / lengths[g])
         return Answer(Sparse(self.shape, chosen, values))
 
@@ -866,14 +866,6 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
     @cached_property
     def _labels(self) -> Int64s:
         return np.unique(self.groups.reshape(-1), return_inverse=True)[1]
-
-    @cached_property
-    def _order(self) -> Int32s:
-        return np.argsort(self._labels, kind="stable").astype(np.int32)
-
-    @cached_property
-    def _starts(self) -> Int64s:
-        return np.concatenate([[0], np.cumsum(np.bincount(self._labels))])
 
 
 def _numbers(x: Array) -> Floats:
