@@ -277,10 +277,11 @@ class ConvexSet(Value, ABC):
         """
         require_floating(reference)
         moved = type(self)(**{name: _moved(x, reference) for name, x in self.fields().items()})
-        for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes"):
+        sizes = Sizes(*(getattr(self, name) for name in Sizes._fields))
+        for name, value in {**sizes._asdict(), "_sizes": sizes}.items():
             # derived here once; there it may be out of reach of NumPy
             if isinstance(getattr(type(self), name, None), cached_property):
-                moved.__dict__[name] = getattr(self, name)
+                moved.__dict__[name] = value
         if isinstance(type(self).center, cached_property):
             moved.__dict__["center"] = frozen(self._center_in(reference))
         return moved
@@ -297,7 +298,9 @@ class Sizes(NamedTuple):
 
 
 class ClosedForm(ConvexSet):
-    """Abstract: a set whose sizes have formulas, which `_sizes` computes together."""
+    """Abstract: a set whose sizes have formulas, which `_sizes` computes together; those of a
+    single point are 0.
+    """
 
     @property
     @abstractmethod
@@ -309,15 +312,15 @@ class ClosedForm(ConvexSet):
 
     @property
     def radius(self) -> float:
-        return self._sizes.radius
+        return self._sizes.radius if self.dimension else 0.0
 
     @property
     def diameter(self) -> float:
-        return self._sizes.diameter
+        return self._sizes.diameter if self.dimension else 0.0
 
     @property
     def inner_radius(self) -> float | None:
-        return self._sizes.inner_radius
+        return self._sizes.inner_radius if self.dimension else 0.0
 
 
 class SparseSet(ConvexSet):

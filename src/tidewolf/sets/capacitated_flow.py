@@ -484,8 +484,6 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if self.dimension == 0:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         net, (low, high), c, unit = self.network, self._ranges, self._center, self._unit
         slopes, w = (low - c) / unit + (high - c) / unit, (high - low) / unit
         start = float((((low - c) / unit) ** 2).sum())

@@ -261,8 +261,6 @@ class Polytope(ClosedForm, Boxed):
 
     @cached_property
     def _sizes(self) -> Sizes:
-        if not self.dimension:
-            return Sizes(0, 0.0, 0.0, 0.0)
         (lo, hi), (c, _, slack, reach), unit = self._box, self._hull, self._frame.unit
         radius = unit * arrays.norm(np.maximum(hi - c, c - lo))
         diameter = min(2.0 * radius, unit * arrays.norm(hi - lo))

@@ -329,8 +329,6 @@ class Transportation(base.ClosedForm, Plans):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         unit, caps = self._unit, self._caps / self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
         most = self._most(caps - 2.0 * c) / unit

@@ -270,8 +270,6 @@ class CappedSimplex(_SumSet):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         c, shares = self.total / self.n, self._shares
         s = np.concatenate([shares, np.zeros(self.n - len(shares))])  # a vertex
         inside = min(c, self._top - c) / math.sqrt(1 - 1 / self.n)
@@ -586,8 +584,6 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         unit, share, w = float(np.max(self._u)), self._share, self._w
         # squares of what is measured by the largest amount neither vanish nor overflow
         u = self._u / unit
