@@ -490,10 +490,9 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         radius = unit * math.sqrt(max(0.0, start + self._most(slopes, low) / unit))
         most = min(self._most(w, low), self._most(-w, high)) / unit
         apart = unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most)))
-        free, norms = np.isin(self._loose, self._free), self._hull.unit_norms()
-        slack = np.minimum(c - net.lower, net.upper - c)[self._loose][free]
-        inside = slack if norms is None else slack / norms[free]
-        return base.Sizes(self.dimension, radius, min(2.0 * radius, apart), float(inside.min()))
+        free, slack = np.isin(self._loose, self._free), np.minimum(c - net.lower, net.upper - c)
+        inside = float(np.min(slack[self._loose][free] / self._hull.unit_norms()[free]))
+        return base.Sizes(self.dimension, radius, min(2.0 * radius, apart), inside)
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""

@@ -83,7 +83,7 @@ def _inner_radius(dag: graphs.Dag, center: Floats) -> float:
     hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, count, np.array([count - 1]))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
-    return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
+    return float(np.min(c[optional] / norms[optional]))
 
 
 class Stack(NamedTuple):

@@ -501,12 +501,12 @@ class HullProjection:
         projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
         return projected
 
-    def unit_norms(self) -> Floats | None:
-        """|P e| for every arc e (its distance from being on every path), or None on graphs too
-        large to know.
+    def unit_norms(self) -> Floats:
+        """|P e| for every arc e (its distance from being on every path); 1, which is no less, on
+        graphs too large to know.
         """
         if self._inverse is None:
-            return None
+            return np.ones(len(self.arcs))
         t, h, inverse = self.tails, self.heads, self._inverse
         resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
         return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - resistance)))

@@ -165,15 +165,11 @@ class Matching(_EdgeSet):
 
     @cached_property
     def inner_radius(self) -> float:
-        c = to_numpy(self.center)
+        c = to_numpy(self.center)[self._open]
         if not self.perfect:
             return float(c[0])
-        free = c[self._open] < 1.0
-        if not free.any():
-            return 0.0
-        reach = self._hull.unit_norms()
-        c = c[self._open][free]
-        return float(np.min(c if reach is None else c / reach[free]))
+        free = c < 1.0
+        return float(np.min(c[free] / self._hull.unit_norms()[free])) if free.any() else 0.0
 
     def tangent(self, direction: Array) -> Array:
         return like(self._hull(to_numpy(direction)), direction) if self.perfect else direction
