@@ -571,5 +571,5 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-    errors.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
-    return np.array(np.broadcast_to(bounds, count))
+    errors.require(tuple(bounds.shape) in ((), (count,)), errors.WrongShape, words, which)
+    return np.array(np.broadcast_to(to_numpy(bounds), count), dtype=np.float64)

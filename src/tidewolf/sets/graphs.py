@@ -215,12 +215,6 @@ class Supplies(settings.Check):
 class ArcBounds(settings.Numbers):
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
-    def __call__(self, value: Any, what: str) -> Floats:
-        bounds = to_numpy(as_array(value, what)).astype(np.float64)
-        if bounds.ndim > 1:
-            raise errors.WrongShape(f"{what} must be one number, or one for each arc, not a table.")
-        return bounds
-
 
 @dataclass(frozen=True)
 class LinkLengths(settings.Numbers):
