@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Self
@@ -41,17 +41,18 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 # CostlyMembership exactly when K is.
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Image(values.Composed, ConvexSet):
     """Abstract: { offset + scale v : v in K }.
 
-    A subclass is a frozen dataclass whose first field is K, and calls `_move` once it is checked.
+    A subclass is a frozen dataclass that calls `_move` once it is checked.
     """
 
     _capabilities = (Projectable, Polyhedral, Relaxable, CostlyMembership)
 
-    K: ConvexSet
-    scale: float
-    offset: Array
+    K: Annotated[ConvexSet, InnerSet()]
+    scale: float = field(init=False)
+    offset: Array = field(init=False)
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
         return cls._with(able for able in cls._capabilities if isinstance(K, able))
@@ -183,7 +184,6 @@ class Translated(Image):
     array([9., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     shift: Annotated[Array, settings.Numbers()]
 
     def _complete(self) -> None:
@@ -222,7 +222,6 @@ class Scaled(Image):
     array([0., 5., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0)]
 
     def _complete(self) -> None:
@@ -259,7 +258,6 @@ class Shrunk(Image):
     array([0.25, 0.75])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0, most=1.0)]
 
     def _complete(self) -> None:

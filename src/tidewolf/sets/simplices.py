@@ -30,11 +30,12 @@ from tidewolf.kernels import simplices as kernels
 from tidewolf.sets import base
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _SumSet(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, base.CompiledGeometry):
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
-    n: int
+    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
 
     @property
     def shape(self) -> Shape:
@@ -113,7 +114,6 @@ class Simplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entry
 
-    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = False
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
@@ -251,7 +251,6 @@ class CappedSimplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entries
 
-    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
     cap: Annotated[float, settings.Number(above=0.0)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
 

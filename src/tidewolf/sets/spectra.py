@@ -274,10 +274,11 @@ class Spectral(base.ClosedForm, base.Projectable):
         return lanczos.converged(A, begin, tolerance, least, ahead=not self.certified)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SymmetricSpectral(Spectral):
     """A set of symmetric n x n matrices: those whose eigenvalues are in a set of vectors."""
 
-    n: int
+    n: Side
 
     @property
     def shape(self) -> Shape:
@@ -309,9 +310,11 @@ class SymmetricSpectral(Spectral):
         return rows @ rows.T
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceBound(SymmetricSpectral):
     at_most: ClassVar[bool]
-    tau: float
+
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def infeasibility(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
@@ -437,9 +440,6 @@ class Spectraplex(TraceBound):
            [0., 0.]])
     """
 
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
-
     at_most: ClassVar[bool] = False
 
     @property
@@ -510,9 +510,6 @@ class BoundedPSD(TraceBound):
     array([[0., 0.],
            [0., 0.]])
     """
-
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = True
 
@@ -591,7 +588,6 @@ class Fantope(SymmetricSpectral):
            [0., 0., 1.]])
     """
 
-    n: Side
     k: Annotated[int, settings.Count()] = 1
 
     def _complete(self) -> None:
