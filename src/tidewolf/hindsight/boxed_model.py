@@ -82,10 +82,8 @@ class BoxedModel:
 
     @classmethod
     def of(cls, K: Any) -> Self | None:
-        center = K.center
-        if not isinstance(K, Polyhedral) or type(center) is not np.ndarray:
-            return None
-        if center.dtype != np.float64 or center.size > MOST_ENTRIES:
+        here = type(K.center) is np.ndarray and K.center.dtype == np.float64
+        if not isinstance(K, Polyhedral) or not here or K.center.size > MOST_ENTRIES:
             return None
         d = K.description()
         rows = sum(len(b) for b in (d.b_eq, d.b_ub) if b is not None)

@@ -430,8 +430,6 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
             return False
-        if edges.min(initial=0) < 0 or edges.max(initial=0) >= len(self.edges):
-            return False
         tails, heads = self.edges[edges].T
         return not graphs.connected_parts(tails, heads, len(self.nodes)).any()
 
