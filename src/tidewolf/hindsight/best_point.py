@@ -258,17 +258,11 @@ class BestPoint:
         )
 
     def _on_variables(self, A: Any) -> tuple[Any, Floats]:
+        """Rows on variables, or others that differ by constants on the set, and those constants."""
         d, (A, shift) = self._description, self._rows_along(A)
         if d.shift is not None:
             shift = shift + A @ d.shift
-        if d.lift is not None:
-            A, more = self._rows_within(A @ self._lift)
-            shift = shift + more
-        return A, shift
-
-    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
-        """Rows on variables, or others that differ by constants on the set, and those constants."""
-        return A, np.zeros(A.shape[0])
+        return A if d.lift is None else A @ self._lift, shift
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:
         """Rows that say the same on aff(K), and how much less their values are there. A row of one
@@ -543,11 +537,8 @@ class BestOfVertices(BestPoint):
         ones = np.ones(len(self.vertices))
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
-    def _rows_along(self, A: Any) -> tuple[Any, Floats]:
-        # `_rows_within` does it, and needs no more of the set than its vertices
-        return A, np.zeros(A.shape[0])
-
-    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
+    def _on_variables(self, A: Any) -> tuple[Any, Floats]:
+        A = A @ self._lift
         dense = A.toarray() if sparse.is_sparse(A) else A
         mean, spread = dense.mean(axis=1), dense.std(axis=1)
         mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)  # weights are 1 in all
