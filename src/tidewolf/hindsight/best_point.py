@@ -48,7 +48,7 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.functions.linear import Capacity
 from tidewolf.functions.loads import LoadRows
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, flattened, parts_of
+from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, flattened, parts_of, sums
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
 from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
@@ -472,14 +472,14 @@ class LinearProgramming:
             if found is None:
                 if not len(chosen) or (worst := solver.breached(program)) is None:
                     return None
-                weights = np.bincount(chosen, np.maximum(0.0, -worst.multipliers), len(task.b))
+                weights = sums(chosen, np.maximum(0.0, -worst.multipliers), len(task.b))
                 return Solution(None, np.zeros(len(task.b)), weights)
             x = solver.flat_point(found)
             new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
             if not len(new):
                 mu, own = solver.multipliers(program, found)
                 below = None if task.pieces is None else task.below_pieces(mu)
-                return Solution(x, np.bincount(chosen, own, len(task.b)), below=below)
+                return Solution(x, sums(chosen, own, len(task.b)), below=below)
             chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from tidewolf.core import arrays, checkpoint, errors, sparse
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.hindsight.best_point import Objective
+from tidewolf.hindsight.task import sums
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.sets.base import LinearDescription, Polyhedral
 from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork, cut_capacity, violated_cut
@@ -83,7 +84,7 @@ class BoxedModel:
     @classmethod
     def of(cls, K: Any) -> Self | None:
         here = type(K.center) is np.ndarray and K.center.dtype == np.float64
-        if not isinstance(K, Polyhedral) or not here or K.center.size > MOST_ENTRIES:
+        if not here or K.center.size > MOST_ENTRIES or not isinstance(K, Polyhedral):
             return None
         d = K.description()
         rows = sum(len(b) for b in (d.b_eq, d.b_ub) if b is not None)
@@ -158,10 +159,10 @@ class BoxedModel:
         for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
             if A is not None and b is not None and len(b):
                 row, column, value = _entries(A)
-                left = (b - _sums(row, value * d.lower[column], len(b))) / self._unit
+                left = (b - sums(row, value * d.lower[column], len(b))) / self._unit
                 sizes = rows.add(row, column, value, left)
                 if slack:
-                    least = _sums(row, np.minimum(value, 0.0) * self._top[column], len(b))
+                    least = sums(row, np.minimum(value, 0.0) * self._top[column], len(b))
                     rows.add_slacks(1.0, np.maximum(left - least, 0.0) / sizes)
         return rows
 
@@ -176,9 +177,9 @@ class BoxedModel:
         first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
         if loss.maxima:
             row, column, value = _entries(loss.d)
-            at = _sums(row, value * self._origin[column], len(loss.e)) - loss.e
+            at = sums(row, value * self._origin[column], len(loss.e)) - loss.e
             ends = unit * value * self._top[column]
-            least, most = (_sums(row, f(ends, 0.0), len(at)) for f in (np.minimum, np.maximum))
+            least, most = (sums(row, f(ends, 0.0), len(at)) for f in (np.minimum, np.maximum))
             low, high = np.full(loss.maxima, -np.inf), np.full(loss.maxima, -np.inf)
             np.maximum.at(low, loss.which, at + least)
             np.maximum.at(high, loss.which, at + most)
@@ -196,10 +197,10 @@ class BoxedModel:
         if limits.A is not None:
             row, column, value = _entries(limits.A)
             ends, count = value * self._top[column], len(limits.b)
-            least, most = (_sums(row, f(ends, 0.0), count) for f in (np.minimum, np.maximum))
+            least, most = (sums(row, f(ends, 0.0), count) for f in (np.minimum, np.maximum))
             sizes = rows.add(row, column, value, least)
             first = int(rows.add_slacks(-1.0, (most - least) / sizes)[0]) if count else 0
-            base = _sums(row, value * self._origin[column], count) + unit * least
+            base = sums(row, value * self._origin[column], count) + unit * least
             give = 1.0 / (unit * sizes)
         return self._program(rows, first, base, give, more)
 
@@ -258,10 +259,6 @@ def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
     starts, places, values = sparse.nonzeros(A.tocsr() if sparse.is_sparse(A) else np.asarray(A))
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return rows, places.astype(np.int64), values.astype(np.float64, copy=False)
-
-
-def _sums(rows: Int64s, values: Floats, count: int) -> Floats:
-    return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
 
 
 # Cheapest flows within the capacities of single rounds, on graphs with many nodes, by the network

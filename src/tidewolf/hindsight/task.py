@@ -29,7 +29,7 @@ import numpy as np
 
 from tidewolf.core import arrays, errors, oracle, sparse, vertices
 from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, together
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.functions.combined import Chain
 from tidewolf.functions.loads import LinkLoads, LoadRows
 from tidewolf.sets.base import Polyhedral
@@ -313,6 +313,11 @@ def _steepest(K: oracle.HasLMO, batch: Batch) -> Floats:
 def with_exact_oracle(K: oracle.HasLMO) -> oracle.HasLMO:
     """The same set with an oracle that does not err, if there is one: hindsight asks seldom."""
     return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
+
+
+def sums(places: NDArray, values: Floats, count: int) -> Floats:
+    """What the values at each of so many places add up to."""
+    return np.asarray(np.bincount(places, values, count), dtype=np.float64)
 
 
 def positive(sizes: Any) -> Any:
