@@ -72,7 +72,7 @@ class Solution(NamedTuple):
 
     A point that should be feasible, a multiplier for each constraint; if no point seems feasible,
     weights of the constraints that show it; for curved functions, the point whose tangents prove
-    the bounds; an affine function below F, None: F itself, or its tangent at the anchor.
+    the bounds, None: the center; an affine function below F, None: F itself, or its tangent there.
     """
 
     point: Floats | None
@@ -195,15 +195,13 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        if (below := proposed.below) is None and self.pieces is not None:
-            below = self.below_pieces(np.zeros(len(self.pieces.b)))
-        below = below or self.tangent(proposed.anchor)
-        return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
+        at = flattened(self.K.center) if proposed.anchor is None else proposed.anchor
+        below = proposed.below or self.tangent(at)
+        return self.least(below + self.below_constraints(proposed.lam, at))[0]
 
-    def tangent(self, x: Floats | None) -> Minorant:
+    def tangent(self, x: Floats) -> Minorant:
         if self.c is not None:
             return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
-        assert x is not None
         values = flattened(self.losses.values(self.unflattened(x)))
         return _tangent(self.slope(x), values, np.ones(len(values)), x)
 

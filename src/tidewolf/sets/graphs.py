@@ -392,17 +392,9 @@ def weighted_paths(
     return [(weight / total, arcs) for weight, arcs in found]
 
 
-class Blocks(NamedTuple):
-    """The block of every edge and the connected part of every node, numbered from 0."""
-
-    of_edge: Int32s
-    part_of_node: Int32s
-    number: int
-
-
-def blocks(ends: Int32s, nodes: int) -> Blocks:
-    """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
-    (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
+def blocks(ends: Int32s, nodes: int) -> Int32s:
+    """The two-connected block of each edge, numbered from 0, of a graph whose edges are the rows of
+    `ends` (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
 
     A depth-first walk, from a further node beside one of each part, numbers the nodes; `low` is the
     smallest number that a node's part of the walk reaches by one edge. If that is below its
@@ -410,8 +402,7 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     edges that lead up from a node are in the block of that one. A bridge is a block of one edge,
     parallel edges are a cycle, and a loop is a block by itself.
     """
-    part = connected_parts(ends[:, 0], ends[:, 1], nodes)
-    roots = np.unique(part, return_index=True)[1]
+    roots = one_node_of_each(ends[:, 0], ends[:, 1], nodes)
     walked = np.concatenate([ends, np.stack([roots, np.full(len(roots), nodes)], axis=1)])
     graph = sp.csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
     order, parent = sp.csgraph.depth_first_order(graph, nodes, directed=False)
@@ -426,13 +417,12 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     label = label[deep]
     loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
     label[loops] = nodes + 1 + loops
-    known, of_edge = np.unique(label, return_inverse=True)
-    return Blocks(of_edge.astype(np.int32), part, len(known))
+    return np.unique(label, return_inverse=True)[1].astype(np.int32)
 
 
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
     """Which arcs lie on no cycle, directions aside: blocks of one arc that is no loop."""
-    label = blocks(frozen(np.stack([tails, heads], axis=1)), nodes).of_edge
+    label = blocks(np.stack([tails, heads], axis=1), nodes)
     return np.asarray((np.bincount(label)[label] == 1) & (tails != heads))
 
 

@@ -349,7 +349,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         graphs.require_edges(tails, "A spanning tree")
         self.__dict__.update(edges=frozen(np.stack([tails, heads], axis=1)), nodes=nodes or names)
         _require_names(self.nodes, len(names), "nodes")
-        parts = self._blocks.part_of_node
+        parts = graphs.connected_parts(tails, heads, len(names))
         if parts.max() > 0:
             apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
             words = f"A spanning tree needs a connected graph; {apart} are apart from the rest."
@@ -366,7 +366,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
     @property
     def dimension(self) -> int:
-        return len(self.edges) - self._blocks.number
+        return len(self.edges) - int(self._blocks.max()) - 1
 
     @cached_property
     def center(self) -> Array:
@@ -399,7 +399,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         )
 
     def tangent(self, direction: Array) -> Array:
-        d, label = to_numpy(direction), self._blocks.of_edge
+        d, label = to_numpy(direction), self._blocks
         return like(d - (np.bincount(label, d) / np.bincount(label))[label], direction)
 
     def infeasibility(self, x: Array) -> float:
@@ -501,7 +501,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         return tree
 
     @cached_property
-    def _blocks(self) -> graphs.Blocks:
+    def _blocks(self) -> Int32s:
         return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property
@@ -520,8 +520,8 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
     def _blocks_with_choice(self) -> Iterator[tuple[Int32s, Int32s, int]]:
         """Of each block with a choice the edges, their ends from 0 on, and the number of nodes."""
-        by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
-        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
+        by_block = np.argsort(self._blocks, kind="stable").astype(np.int32)
+        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks))[:-1]):
             if len(edges) > 1:
                 nodes, ends = np.unique(self.edges[edges], return_inverse=True)
                 yield edges, ends.reshape(-1, 2).astype(np.int32), len(nodes)
