@@ -403,7 +403,8 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
     @cached_property
     def kernel_data(self) -> Int32s:
-        return self.dags[0].packed()
+        order, arcs, tails, _, first, *_ = self.dags[0]
+        return np.concatenate([[len(order)], first, tails, arcs]).astype(np.int32)
 
     @property
     def geometry(self) -> tuple[Floats, Int32s] | None:

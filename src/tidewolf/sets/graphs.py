@@ -305,11 +305,6 @@ class Dag(NamedTuple):
             flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
         return np.asarray(flow / flow[out[0]].sum())
 
-    def packed(self) -> Int32s:
-        """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
-        parts = [len(self.order)], self.first, self.tails, self.arcs
-        return np.concatenate(parts).astype(np.int32)
-
 
 def build_dag(
     tails: Int32s, heads: Int32s, names: Sequence[Hashable], source: Hashable, target: Hashable
