@@ -403,7 +403,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
     @cached_property
     def kernel_data(self) -> Int32s:
-        order, arcs, tails, _, first, *_ = self.dags[0]
+        order, arcs, tails, _, first = self.dags[0]
         return np.concatenate([[len(order)], first, tails, arcs]).astype(np.int32)
 
     @property

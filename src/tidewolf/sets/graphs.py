@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -278,8 +277,7 @@ ON_EVERY_PATH = 1.0 - 1e-9
 class Dag(NamedTuple):
     """The useful part of a graph, in order: the node of each position; the useful arcs, sorted by
     head position, and the positions of their ends; arcs into position v are first[v] .. first[v +
-    1]; `by_tail` has the arcs' ranks again, sorted by tail position, those out of position u from
-    first_out[u] on.
+    1].
     """
 
     order: Int32s
@@ -287,8 +285,6 @@ class Dag(NamedTuple):
     tails: Int32s
     heads: Int32s
     first: Int32s
-    by_tail: Int32s
-    first_out: Int32s
 
     def covering_flow(self) -> Floats:
         """A unit flow that is positive on every useful arc, by rank.
@@ -297,8 +293,8 @@ class Dag(NamedTuple):
         receives; forwards, one that receives more scales what it sends.
         """
         flow, inner = np.ones(len(self.arcs)), range(1, len(self.order) - 1)
-        into = [slice(*ends) for ends in pairwise(self.first.tolist())]
-        out = [self.by_tail[slice(*ends)] for ends in pairwise(self.first_out.tolist())]
+        into = np.split(np.arange(len(flow)), self.first[1:-1])
+        out = np.split(np.argsort(self.tails, kind="stable"), np.cumsum(np.bincount(self.tails)))
         for v in reversed(inner):
             flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
         for v in inner:
@@ -327,11 +323,9 @@ def build_dag(
     position[order] = np.arange(len(order), dtype=np.int32)
     useful = np.flatnonzero(useful_node[tails] & useful_node[heads])
     arcs = useful[np.argsort(position[heads[useful]], kind="stable")].astype(np.int32)
-    tails, heads, counting = position[tails[arcs]], position[heads[arcs]], np.arange(len(order) + 1)
-    by_tail = np.argsort(tails, kind="stable").astype(np.int32)
-    first = np.searchsorted(heads, counting).astype(np.int32)
-    first_out = np.searchsorted(tails[by_tail], counting).astype(np.int32)
-    return Dag(order, arcs, tails, heads, first, by_tail, first_out)
+    tails, heads = position[tails[arcs]], position[heads[arcs]]
+    first = np.searchsorted(heads, np.arange(len(order) + 1)).astype(np.int32)
+    return Dag(order, arcs, tails, heads, first)
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
