@@ -256,18 +256,13 @@ class DagFlows(Flows):
 
     @cached_property
     def _hull(self) -> graphs.HullProjection:
-        sending = (self._upper > 0)[self.stack.arcs]
+        begins, sending = self.stack.begins, (self._upper > 0)[self.stack.arcs]
         arcs, tails, heads = (part[sending] for part in self._arcs)
-        return graphs.HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
-
-    @cached_property
-    def _grounded(self) -> Int32s:
-        """Every target, and every position of a commodity without a demand, which has no arcs
-        there.
-        """
-        silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
-        silent[self.stack.begins[1:] - 1] = True
-        return np.flatnonzero(silent).astype(np.int32)
+        # every target, and every position of a commodity without a demand, which has no arcs there
+        grounded = np.repeat(self._demands == 0, np.diff(begins))
+        grounded[begins[1:] - 1] = True
+        ends = tails, heads, int(begins[-1])
+        return graphs.HullProjection(arcs, *ends, np.flatnonzero(grounded).astype(np.int32))
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node of a commodity, or flow on a link that leads

@@ -470,7 +470,7 @@ class HullProjection:
     def __call__(self, d: NDArray) -> NDArray:
         own, projected = d[self.arcs], np.zeros_like(d)
         sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
-        potentials = self._solver[1](np.asarray(sent - received, dtype=np.float64))
+        potentials = self._potentials(np.asarray(sent - received, dtype=np.float64))
         projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
         return projected
 
@@ -538,27 +538,32 @@ class HullProjection:
         padded[inside] = 0.5 * (inverse + inverse.T)
         return padded
 
-    @property
-    def method(self) -> str:
-        return self._solver[0]
-
     @cached_property
-    def _solver(self) -> tuple[str, Callable[[Floats], Floats]]:
-        """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
+    def method(self) -> str:
         if self._inverse is not None:
-            return "dense inverse", self._inverse.dot
+            return "dense inverse"
         order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
-        if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
-            return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
-        return "conjugate gradients", self._on_free_nodes(_conjugate_gradients(self._laplacian))
+        small = envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES
+        return "sparse factor" if small else "conjugate gradients"
 
-    def _on_free_nodes(self, solve: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-        def potentials(divergence: Floats) -> Floats:
-            found = np.zeros(len(divergence))
-            found[self._free] = solve(divergence[self._free])
-            return found
-
+    def _potentials(self, divergence: Floats) -> Floats:
+        """Of all nodes, 0 at the grounded ones."""
+        if self._inverse is not None:
+            return self._inverse @ divergence
+        potentials, right = np.zeros(len(divergence)), divergence[self._free]
+        by_factor = self.method == "sparse factor"
+        found = self._sparse_factor.solve(right) if by_factor else self._iterated(right)
+        potentials[self._free] = found
         return potentials
+
+    def _iterated(self, right: Floats) -> Floats:
+        """Jacobi-preconditioned; the residual is relative to the right-hand side."""
+        rows, most = self._laplacian.tocsr(), 20 * len(right)
+        jacobi = sp.diags_array(1.0 / rows.diagonal())
+        found, failed = sp.linalg.cg(rows, right, rtol=CG_TOLERANCE, maxiter=most, M=jacobi)
+        words = "Conjugate gradients took over 20 steps per node of the graph."
+        errors.require(not failed, errors.SolverFailed, words)
+        return np.asarray(found)
 
 
 def envelope(matrix: Any) -> int:
@@ -577,19 +582,3 @@ def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
     for one, other, sign in ((a, a, 1.0), (b, b, 1.0), (a, b, -1.0), (b, a, -1.0)):
         np.add.at(laplacian, (one, other), sign)
     return laplacian
-
-
-def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
-    """Jacobi-preconditioned; the residual is relative to the right-hand side."""
-    rows = laplacian.tocsr()
-    jacobi = sp.diags_array(1.0 / laplacian.diagonal())
-
-    def solve(divergence: Floats) -> Floats:
-        found, failed = sp.linalg.cg(
-            rows, divergence, rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
-        )
-        words = "Conjugate gradients took over 20 steps per node of the graph."
-        errors.require(not failed, errors.SolverFailed, words)
-        return np.asarray(found)
-
-    return solve
