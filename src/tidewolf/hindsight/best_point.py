@@ -128,7 +128,6 @@ class BestPoint:
     method = "simplex"
 
     def __init__(self, K: Any, who: str) -> None:
-        oracle.as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
         self.K, self.who = cast(ConvexSet, K), who

@@ -112,7 +112,7 @@ class BoxedModel:
         ):
             return None
         program = self.plain if own else self._with_rows(loss, limits)
-        c = loss.c if own else np.append(loss.c, program.more_costs)
+        c = np.append(loss.c, program.more_costs)
         if out is not None:
             top = program.data[_TOP].copy()
             top[: len(out)][out] = 0.0
@@ -127,15 +127,15 @@ class BoxedModel:
         points, shifts = np.empty((P, n)), np.empty(P)
         numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
-        for first in (start, cold):
-            age = first.age if own else -1
-            if solve_boxed(
-                *program.data, *sources, headrooms, first.basis, first.inverse, age, basis,
-                inverse, points, shifts, numbers, self.tol,
-            ):  # fmt: skip
-                break
-            if first is cold:
-                return None
+        solved = (
+            solve_boxed(
+                *program.data, *sources, headrooms, first.basis, first.inverse,
+                first.age if own else -1, basis, inverse, points, shifts, numbers, self.tol,
+            )
+            for first in (start, cold)
+        )  # fmt: skip
+        if not any(solved):
+            return None
         shaped = arrays.frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
         return tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age)
