@@ -61,6 +61,16 @@ def _check_array(accept: Any, what: str, method: Any) -> Any:
     return checked
 
 
+def _check_vertex(method: Any) -> Any:
+    @wraps(method)
+    def checked(self: "ConvexSet", vertex: vertices.Vertex) -> float:
+        if not isinstance(vertex, vertices.Vertex) or tuple(vertex.shape) != self.shape:
+            raise WrongType(f"Expected a vertex that this set answered with, not {shown(vertex)}.")
+        return cast(float, method(self, vertex))
+
+    return checked
+
+
 # What checks the arguments of each method of a set, so that its class need not.
 _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "answer": _check_direction,
@@ -70,6 +80,7 @@ _WRAPPERS: dict[str, Callable[[Any], Any]] = {
     "project": partial(_check_array, as_point, "The point to project"),
     "relax": partial(_check_array, as_point, "The point to relax"),
     "tangent": partial(_check_array, as_direction, "The direction"),
+    "vertex_infeasibility": _check_vertex,
 }
 
 
