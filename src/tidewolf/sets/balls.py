@@ -665,15 +665,10 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
     """The leading pools of z - t w, those with a positive value: how many entries each has, and the
     means of z and w over them.
     """
-    x = scipy.optimize.isotonic_regression(z - t * w, increasing=False).x
-    stops = np.flatnonzero(np.append(np.diff(x) != 0, True))
-    starts = np.append(0, stops[:-1] + 1)
-    kept = x[stops] > 0
-    starts, counts = starts[kept], (stops - starts + 1)[kept].astype(np.float64)
-    end = int(counts.sum())
-    if not end:
-        return counts, counts, counts
-    zs, ws = (np.add.reduceat(part[:end], starts) / counts for part in (z, w))
+    found = scipy.optimize.isotonic_regression(z - t * w, increasing=False)
+    kept = found.x[found.blocks[:-1]] > 0
+    starts, counts = found.blocks[:-1][kept], found.weights[kept]
+    zs, ws = (np.add.reduceat(part[: int(counts.sum())], starts) / counts for part in (z, w))
     return counts, zs, ws
 
 
