@@ -38,14 +38,15 @@ from tidewolf import problems as _problems
 from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, refuse, require
+from tidewolf.core.errors import EmptyGraph, InvalidInput, NegativeCapacity, refuse, require
+from tidewolf.core.frames import Edge, Edges
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.experiment import TABLES, Choice, Keys, Place, kind_keys, located
 from tidewolf.experts import Season
 from tidewolf.explanation import namer
-from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
+from tidewolf.files import Table, file_of, read_graph, read_records, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear, linear, support
@@ -286,47 +287,38 @@ def coordinates_of(
 
 
 def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
-    columns = {
-        key: value
-        for key, value in given.items()
-        if isinstance(value, str) and (key == "lengths" or isinstance(known[key].check, Numbers))
-    }
-    if isinstance(given["graph"], str):
-        path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if described.carries_flow(known) else True
-        how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
-        graph = read_graph(path, directed=directed, format=place.format, **how)
-        if "nodes" in given:
-            nodes, at = Path(given["nodes"]), ("longitude", "latitude")
-            require_file(nodes, place.within("nodes"))
-            rows = read_records(nodes, ("name", *at), format=place.format)
-            on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
-            graph = graph._replace(node_places=on_map)
-        return LinkColumns(graph, str(path))
-    for key in columns:
-        raise InvalidInput(
-            f"{place.within(key).words()}{key} is a column of a graph's file, and this is a list."
-        )
-    return LinkColumns(_listed(given, place.within("graph")), "the graph")
+    listed, columns = not isinstance(given["graph"], str), described.columns_of(given, known)
+    path = Path(
+        "the graph" if listed else require_file(Path(given["graph"]), place.within("graph"))
+    )
+    graph = read_graph(
+        _edges(given["graph"], columns, place) if listed else path,
+        directed=given.get("directed") if described.carries_flow(known) else True,
+        numbers=[*columns.values()],
+        optional=optional,
+        format=place.format,
+    )
+    if "nodes" in given:
+        nodes, at = Path(given["nodes"]), ("longitude", "latitude")
+        require_file(nodes, place.within("nodes"))
+        rows = read_records(nodes, ("name", *at), format=place.format)
+        on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
+        graph = graph._replace(node_places=on_map)
+    return LinkColumns(graph, str(path))
 
 
-def _listed(given: Mapping[str, Any], place: Place) -> Graph:
-    """The graph of a list of links, each in both directions if it is not directed; lengths,
-    capacities (infinite: none) and names are found behind the ends.
-    """
-    rows, ways = given["graph"], 1 if given.get("directed", True) else 2
-    places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
-    there = tuple((row[0], row[1]) for row in rows)
-    back = tuple((head, tail) for tail, head in there)
-    numbers = {
-        name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
-        for at, name in ((2, network_files.LENGTH), (3, network_files.CAPACITY))
-        if any(len(row) > at for row in rows)
-    }
-    if network_files.CAPACITY in numbers:
-        numbers[network_files.CAPACITY][np.isposinf(numbers[network_files.CAPACITY])] = np.nan
-    names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
-    return Graph(there + back * (ways - 1), numbers, 0, names, places * ways, ways == 2)
+def _edges(rows: Sequence[Any], columns: Mapping[str, str], place: Place) -> Edges:
+    """The edge list of a list of links, each by key or as [tail, head, length, capacity, name]."""
+    length, at = columns.get("lengths", network_files.LENGTH), place.within("graph")
+    fields, edges = ("tail", "head", length, network_files.CAPACITY, "name"), list[Edge]()
+    for i, row in enumerate(rows):
+        link = dict(row if isinstance(row[0], tuple) else zip(fields, row, strict=False))
+        edges.append(Edge(link["tail"], link["head"], link, at.within(i).words()[:-2]))
+    require(edges, EmptyGraph, f"{at.words()}a graph has at least one link.")
+    for key, name in columns.items():
+        absent = all(name not in edge.known for edge in edges)
+        refuse(absent, f"{place.within(key).words()}no link has a number called {name!r}.")
+    return Edges(edges, True, None)
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:

@@ -293,6 +293,16 @@ def kind_keys(kind: type) -> Keys:
     return known
 
 
+def columns_of(given: Mapping[str, Any], known: Keys) -> dict[str, str]:
+    """The settings of a set whose text is the name of a column of its links."""
+    return {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, str) and name in known
+        if name == "lengths" or isinstance(known[name].check, settings.Numbers)
+    }
+
+
 def carries_flow(known: Keys) -> bool:
     """Whether something goes from node to node, so that it matters which way a link leads."""
     return any(isinstance(each.check, Node | Commodities | Supplies) for each in known.values())

@@ -508,7 +508,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph, numbers = edges_of(path, str(GIVEN)), settings.NAMES(numbers, "numbers of read_graph")
+    graph = path if isinstance(path, Edges) else edges_of(path, str(GIVEN))
+    numbers = settings.NAMES(numbers, "numbers of read_graph")
     optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
