@@ -254,9 +254,9 @@ def coordinates_of(
     if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
         columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
-        if isinstance(path := given.get("commodities"), str):
-            path = require_file(Path(path), place.within("commodities"))
-            of_network["commodities"] = network_files.read_commodities(path, place.format)
+        if "commodities" in given:
+            where = place.within("commodities")
+            of_network["commodities"] = _commodities(given["commodities"], where)
         if (tunnels := given.get("tunnels")) is not None:
             if isinstance(tunnels, str):
                 path = require_file(Path(tunnels), place.within("tunnels"))
@@ -323,16 +323,6 @@ def _edges(rows: Sequence[Any], columns: Mapping[str, str], place: Place) -> Edg
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
     check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
-
-    def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """The rows of a table with these columns, the last of them of numbers, or of a list."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        return [
-            [*(record.text(name) for name in names[:-1]), record.number(names[-1])]
-            for record in read_records(require_file(Path(value), place), names, format=place.format)
-        ]
-
     if isinstance(check, graphs.Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
@@ -340,14 +330,25 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
     if isinstance(check, graphs.Node):
         return node(value, f"the {setting.key}")
     if isinstance(check, graphs.Commodities):
-        return network_files.with_nodes(rows(("source", "target", "demand")), node)
+        return network_files.with_nodes(_commodities(value, place), node)
     if isinstance(check, graphs.Supplies):
-        given = rows(("node", "supply"))
+        given = value
+        if isinstance(value, str):
+            path = require_file(Path(value), place)
+            rows = read_records(path, ("node", "supply"), format=place.format)
+            given = [(row.text("node"), row.number("supply")) for row in rows]
         supplies = {node(called, "which has a supply"): supply for called, supply in given}
         if len(supplies) < len(given):
             raise InvalidInput("a node has two supplies; give their sum.", setting=setting.name)
         return supplies
     return value_of(setting, value, place)
+
+
+def _commodities(given: Any, place: Place) -> Any:
+    """The rows of a table of commodities, or those of a list."""
+    if not isinstance(given, str):
+        return given
+    return network_files.read_commodities(require_file(Path(given), place), place.format)
 
 
 # --- problems -------------------------------------------------------------------------------------

@@ -49,9 +49,8 @@ from tidewolf.core.arguments import (
     as_callback,
     as_items,
     as_kind,
-    did_you_mean,
     import_extra,
-    listed,
+    match_names,
     shown,
 )
 from tidewolf.core.errors import (
@@ -678,15 +677,11 @@ def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparato
 
 
 def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
-    place = {name: i for i, name in enumerate(table.columns)}
-    if not place.keys() & set(names):
-        near = did_you_mean(names[0], table.columns)
-        raise InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
-    for name in place.keys() - {*names, _ROUND}:
-        for row in np.flatnonzero(table.values[:, place[name]])[:1].tolist():
-            where, near = f'{table.places[row]}, column "{name}"', did_you_mean(name, names)
-            raise InvalidInput(f"{where}: no entry of a decision has that name.{near}")
-    return np.array([place.get(name, -1) for name in names], dtype=np.int64)
+    """The column of each entry, -1 if it has none; what is no entry may be there if it is 0."""
+    empty = {name for name, at in zip(table.columns, table.values.T, strict=True) if not at.any()}
+    ignored = {_ROUND, *empty} - {*names}
+    of_entries = [None if name in ignored else name for name in table.columns]
+    return match_names(of_entries, names, f"{path}", needed=())
 
 
 def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:

@@ -46,7 +46,7 @@ import numpy as np
 
 from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
-from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
+from tidewolf.core.arrays import as_number, as_numbers, as_point, frozen, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
@@ -151,9 +151,6 @@ class PathRows(settings.Check):
             if count > 1:
                 raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
         return tuple(found)
-
-    def read(self, value: Any) -> None:
-        return None
 
 
 class OnLinks(Value):
@@ -563,10 +560,7 @@ class Network(OnLinks):
         array([ 8., 12.])
         """
         costs = self._rows(costs, "costs")
-        return self._checked_losses(costs, self._sent(demands, len(costs)))
-
-    def _checked_losses(self, costs: Floats, sent: Floats) -> Linear:
-        on_links = self.tunnels is None
+        sent, on_links = self._sent(demands, len(costs)), self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):
             found = np.ascontiguousarray(sent[:, self.owner] * per_entry)
@@ -598,19 +592,14 @@ class Network(OnLinks):
         array([-0.25,  0.25])
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
-        return self._checked_limits(
-            capacities, self._sent(demands, len(capacities)), demands is not None
-        )
-
-    def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> batch.Batch:
-        """The same for arrays that were checked; `moving` is whether demands were given."""
+        sent = self._sent(demands, len(capacities))
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         if not len(limited):
             return batch.Unlimited(self.K.shape, len(capacities))
         most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
         capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited] / self.unit
         one_each = len(self.demands) == 1 and self.tunnels is None
-        if not moving and one_each and len(limited) == self.K.shape[0]:
+        if demands is None and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
             return Capacity._unchecked(c=frozen(np.ascontiguousarray(capacities[:, order])))
         shared, key = self._choice.shared_limits, limited.tobytes()
@@ -647,9 +636,7 @@ class Network(OnLinks):
         array([0.8 , 1.25])
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
-        return self._checked_utilization(capacities, self._sent(demands, len(capacities)))
-
-    def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
+        sent = self._sent(demands, len(capacities))
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         require(len(limited), InvalidInput, "No link that is used has a capacity.", "capacities")
         for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
@@ -757,7 +744,7 @@ class Network(OnLinks):
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
         called = self._names_of_demands if what == "demands" else self.link_names
         given = frames.columns_in_order(given, called, f"The {what} of a network")
-        array = _numbers(given, f"The {what} of a network")
+        array = to_numpy(as_numbers(given, f"The {what} of a network")).astype(np.float64)
         if array.ndim != 2 or array.shape[1] != len(called):
             shape = f"(rounds, {len(called)}), not {array.shape}"
             raise WrongShape(f"The {what} of a network must have shape {shape}.", setting=what)
@@ -779,7 +766,7 @@ class Network(OnLinks):
         if demands is None:
             return self.volumes
         names = self._names_of_demands
-        sent = _numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
+        sent = as_numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
         return np.asarray(self._rows(sent[None], "demands")[0])
 
     def _sent(self, demands: Array | None, rounds: int) -> Floats:
@@ -885,15 +872,6 @@ class _Choice(NamedTuple):
 
 # Shares below it are nothing.
 _NOTHING = 1e-9
-
-
-def _numbers(given: Any, what: str) -> Floats:
-    try:
-        array = np.asarray(to_numpy(given) if is_array(given) else given)
-    except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
-    plain = array.dtype.kind in "fiub"
-    return (array if plain else to_numpy(as_array(given, what))).astype(np.float64)  # or refused
 
 
 def _capacitated(links: Sequence[Link], demand: Demand, commodity: str = "") -> CapacitatedFlow:

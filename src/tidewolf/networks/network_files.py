@@ -155,7 +155,7 @@ class NetworkFiles(NamedTuple):
         def given(name: str, else_: types.Floats) -> types.Floats:
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
-        sent, limits = given("demands", network.volumes), list[batch.Batch]()
+        sent, limits = numbers.get("demands"), list[batch.Batch]()
         capacities = given("capacities", network.capacities)
         if "weights" in numbers:
             weights, budgets = numbers["weights"], numbers["budgets"]
@@ -164,18 +164,17 @@ class NetworkFiles(NamedTuple):
         if self.objective == MAX_UTILIZATION:
             if "costs" in numbers:
                 raise InvalidInput("With max-utilization there are no costs.", setting="costs")
-            return network._checked_utilization(capacities, sent), limits
-        limit = network._checked_limits(capacities, sent, "demands" in numbers)
+            return network.max_utilization(capacities, sent), limits
+        limit = network.limits(capacities, sent)
         limits += [] if isinstance(limit, batch.Unlimited) else [limit]
-        return network._checked_losses(given("costs", network.lengths), sent), limits
+        return network.losses(given("costs", network.lengths), sent), limits
 
     def spent(self, rows: types.Floats, sent: types.Floats | None = None) -> types.Floats:
         """What a unit of each entry of points spends, by what one of each link does: so many rows
         for each round.
         """
-        sent = self.network.volumes[None] if sent is None else sent
-        each = np.repeat(sent, len(rows) // len(sent), axis=0)
-        return cast(types.Floats, self.network._checked_losses(rows, each).C)
+        each = None if sent is None else np.repeat(sent, len(rows) // len(sent), axis=0)
+        return cast(types.Floats, self.network.losses(rows, each).C)
 
     def width(self, name: str) -> int:
         """How many numbers a round has in a table of this name."""
