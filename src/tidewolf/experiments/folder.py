@@ -56,7 +56,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
@@ -612,8 +612,8 @@ class TableWriter(NamedTuple):
 
     def write_limits(self, problem: Problem, run: Run) -> list[str]:
         """The limits that these decisions violated. Returns notes on what is absent."""
-        names: Sequence[str] = run.limit_names
-        names = (ONLY_LIMIT,) if names in ((), ("limit 1",)) else names
+        several = run.limit_names not in ((), ("limit 1",))
+        names: Sequence[str] = run.limit_names if several else (ONLY_LIMIT,)
         rounds = np.flatnonzero(run.violations > 0.0)
         every = max(1, math.ceil(len(rounds) * max(50, len(names)) / MOST_LIMITS))
         net, constraints, links = problem.network, problem.stream.constraints, None
@@ -622,32 +622,34 @@ class TableWriter(NamedTuple):
         elif net is not None and isinstance(constraints, Capacity):
             links = net.incidence.tocsc().indices
         most = float(run.violations.max(initial=0.0))
-        found: list[tuple[int, str, float, float, float]] = []
+        found = list[tuple[Any, ...]]()
         for t in rounds[::every].tolist():
             one = constraints.view(slice(t, t + 1))
             x = np.array(self.found.points[t])
             pieces = one.pieces(x)
             values = arrays.to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
             violated = np.flatnonzero(is_broken(values, most if len(values) == 1 else 0.0))
-            loads = capacities = values
+            volumes: list[Any] = []
             if links is not None:
                 loads = net.loads(x, None if problem.demands is None else problem.demands[t])[links]
                 bound = getattr(one, "capacities" if isinstance(one, LoadLimit) else "c")
                 capacities = net.unit * arrays.to_numpy(bound).reshape(-1)
-            found += [(t, names[i], values[i], loads[i], capacities[i]) for i in violated.tolist()]
-        at, limits, *numbers = zip(*found, strict=True) if found else ((), (), (), (), ())
-        over, load, capacity = (np.array(each, dtype=np.float64) for each in numbers)
-        columns: dict[str, Any] = {"limit": list(limits), "over": over}
-        about = "over: in the unit of the limits"
-        if links is not None:
-            volumes = {"load": load, "capacity": capacity, "over_volume": over * net.unit}
-            for name, column in volumes.items():
-                rounded = [float(f"{volume:.{_DIGITS}g}") for volume in column]
-                columns[name] = np.array(rounded, dtype=np.float64)
-            about += "; the rest: volumes"
-        self.write(LIMITS, np.array(at, dtype=np.int64), columns, about)
+                volumes = [_rounded(each) for each in (loads, capacities, values * net.unit)]
+            found += [
+                (t, names[i], values[i], *(at[i] for at in volumes)) for i in violated.tolist()
+            ]
+        of_volumes = () if links is None else ("load", "capacity", "over_volume")
+        columns: dict[str, Any] = {"limit": [row[1] for row in found]}
+        for i, name in enumerate(("over", *of_volumes), start=2):
+            columns[name] = np.array([row[i] for row in found], dtype=np.float64)
+        about = "over: in the unit of the limits" + "; the rest: volumes" * bool(of_volumes)
+        self.write(LIMITS, np.array([row[0] for row in found], dtype=np.int64), columns, about)
         note = f"The tables of limits have one of every {every:,} rounds that broke some."
         return [note] if every > 1 else []
+
+
+def _rounded(volumes: Floats) -> list[float]:
+    return [float(f"{volume:.{_DIGITS}g}") for volume in volumes]
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
@@ -714,9 +716,9 @@ class DecisionLog:
         self._head = f"tidewolf decisions {LOG_FORMAT} {self._entries}\n".encode()
         if rounds == 0:
             path.write_bytes(self._head)
-        self.holds = self._has(rounds)
+        self.holds = self.points(rounds) is not None
         if self.holds:
-            os.truncate(path, self._size(rounds))
+            os.truncate(path, len(self._head) + rounds * self._entries * _NUMBER.itemsize)
             self._file = open(path, "ab")  # noqa: SIM115  # see `close`
 
     def see(self, points: Array, rounds: int) -> None:
@@ -740,23 +742,14 @@ class DecisionLog:
         """The points of the first rounds, (rounds, *shape), read from disk on access; None if the
         file does not have them.
         """
-        if not self._has(rounds):
-            return None
         shape = (rounds, *self.shape)
-        if math.prod(shape) == 0:
-            return np.empty(shape)
-        return np.memmap(self.path, _NUMBER, "r", len(self._head), shape)
-
-    def _has(self, rounds: int) -> bool:
-        try:
-            with open(self.path, "rb") as file:
-                has_head = file.read(len(self._head)) == self._head
-        except OSError:
-            return False
-        return has_head and self.path.stat().st_size >= self._size(rounds)
-
-    def _size(self, rounds: int) -> int:
-        return len(self._head) + rounds * self._entries * _NUMBER.itemsize
+        with suppress(OSError, ValueError), open(self.path, "rb") as file:
+            if file.read(len(self._head)) == self._head:
+                empty = math.prod(shape) == 0
+                return (
+                    np.empty(shape) if empty else np.memmap(file, _NUMBER, "r", file.tell(), shape)
+                )
+        return None
 
 
 # --- a preview ------------------------------------------------------------------------------------
