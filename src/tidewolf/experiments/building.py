@@ -298,7 +298,7 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
         optional=optional,
         format=place.format,
     )
-    if "nodes" in given:
+    if isinstance(given.get("nodes"), str):  # of sets that are no flow, a list of names
         nodes, at = Path(given["nodes"]), ("longitude", "latitude")
         require_file(nodes, place.within("nodes"))
         rows = read_records(nodes, ("name", *at), format=place.format)

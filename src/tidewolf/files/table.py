@@ -508,7 +508,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph = path if isinstance(path, Edges) else edges_of(path, str(GIVEN))
+    listed = isinstance(path, Edges)  # the links themselves, which may be those of a matching
+    graph = path if listed else edges_of(path, str(GIVEN))
     numbers = settings.NAMES(numbers, "numbers of read_graph")
     optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
@@ -521,7 +522,7 @@ def read_graph(
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
         raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
-    kept = [edge for edge in graph.edges if edge.tail != edge.head]
+    kept = [edge for edge in graph.edges if listed or edge.tail != edge.head]
     require(kept, EmptyGraph, f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
     read = {
