@@ -46,7 +46,7 @@ from tidewolf.experiments import experiment as described
 from tidewolf.experiments.experiment import TABLES, Choice, Keys, Place, kind_keys, located
 from tidewolf.experts import Season
 from tidewolf.explanation import namer
-from tidewolf.files import Table, file_of, read_graph, read_records, read_table
+from tidewolf.files import Table, file_of, read_columns, read_graph, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear, linear, support
@@ -299,11 +299,13 @@ def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) 
         format=place.format,
     )
     if isinstance(given.get("nodes"), str):  # of sets that are no flow, a list of names
-        nodes, at = Path(given["nodes"]), ("longitude", "latitude")
-        require_file(nodes, place.within("nodes"))
-        rows = read_records(nodes, ("name", *at), format=place.format)
-        on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
-        graph = graph._replace(node_places=on_map)
+        nodes, at = (
+            require_file(Path(given["nodes"]), place.within("nodes")),
+            ("longitude", "latitude"),
+        )
+        cells = read_columns(nodes, ("name", *at), place.format)
+        on_map = zip(*map(cells.floats, at), strict=True)
+        graph = graph._replace(node_places=dict(zip(cells.texts("name"), on_map, strict=True)))
     return LinkColumns(graph, str(path))
 
 
@@ -335,8 +337,8 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
         given = value
         if isinstance(value, str):
             path = require_file(Path(value), place)
-            rows = read_records(path, ("node", "supply"), format=place.format)
-            given = [(row.text("node"), row.number("supply")) for row in rows]
+            cells = read_columns(path, ("node", "supply"), place.format)
+            given = [*zip(cells.texts("node"), cells.floats("supply"), strict=True)]
         supplies = {node(called, "which has a supply"): supply for called, supply in given}
         if len(supplies) < len(given):
             raise InvalidInput("a node has two supplies; give their sum.", setting=setting.name)
@@ -645,13 +647,18 @@ class RoundReader:
         such = '{"usd": [1.0, 2.0]}'
         given = row.get("spend") or {}
         given = as_kind(given, Mapping, f"{source}: expected spend such as {such}", InvalidInput)
-        moves, what = bool(given) and "demands" in row, f"{source}, demands"
-        demands = self._numbers("demands", row["demands"], what) if moves else None
+        demands = self.demands(row, source) if given else None
         rows = {
             name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
             for name, one in given.items()
         }
         return {name: self._at.spent(one, demands)[0] for name, one in rows.items()}
+
+    def demands(self, row: Mapping[str, Any], source: str = "the row") -> Floats | None:
+        """What each commodity sends, of shape (1, commodities), if a row of a network says it."""
+        if row.get("demands") is None or self.network is None:
+            return None
+        return self._numbers("demands", row["demands"], f"{source}, demands")
 
     def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
         """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""

@@ -37,9 +37,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from io import StringIO
-from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -337,6 +336,12 @@ class Cells:
             found[i] = math.nan if empty else finite(column[i], self.place(i, j), self.format)
         return found
 
+    def texts(self, name: str) -> list[str]:
+        return [cell_text(cell) for cell in self.columns[self.header.index(name)]]
+
+    def floats(self, name: str) -> list[float]:
+        return self.numbers(self.header.index(name), False, len(self.lines)).tolist()
+
 
 def cell_text(cell: Any) -> str:
     if not isinstance(cell, str) and is_gap(cell):
@@ -384,65 +389,11 @@ def to_float(cell: Any, decimal: str) -> float:
         return math.inf
 
 
-class Record(NamedTuple):
-    """One row of a file."""
-
-    cells: Cells
-    row: int
-
-    def text(self, column: str) -> str:
-        """What stands in a column, empty if nothing does."""
-        return cell_text(self.cells.columns[self.cells.header.index(column)][self.row])
-
-    def number(self, column: str) -> float:
-        """The finite number in a column."""
-        j = self.cells.header.index(column)
-        cells, i = self.cells, self.row
-        return finite(cells.columns[j][i], cells.place(i, j), cells.format)
-
-    @property
-    def where(self) -> str:
-        """Where the row stands, such as "demands.csv, line 7"."""
-        return self.cells.place(self.row)
-
-
-def read_records(
-    path: str | PathLike[str], columns: Sequence[str] = (), *, format: FileFormat = PLAIN
-) -> list[Record]:
-    r"""The rows of a file that has these columns, in any case of letters, among others.
-
-    Parameters
-    ----------
-    path : str or path
-        The file: .csv, .csv.gz, .tsv, .xlsx (also book.xlsx#Sheet), .parquet.
-    columns : sequence of str, default ()
-        What it has to have; the rows know them by these names, and others as the file calls them.
-    format : FileFormat
-        How text is written in it.
-
-    Returns
-    -------
-    list of Record
-        Each with `text(column)`, `number(column)` and `where`.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist, cannot be read, or lacks a column.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from tidewolf.files import read_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "demands.csv")
-    ...     _ = path.write_text("Source,Target,Demand\nSEA,NYC,2.5\n")
-    ...     rows = read_records(path, ["source", "target", "demand"])
-    >>> rows[0].text("source"), rows[0].number("demand")
-    ('SEA', 2.5)
+def read_columns(path: Path, columns: Sequence[str], format: FileFormat) -> Cells:
+    """The cells of a file that has these columns, in any case of letters, among others: the header
+    has these names, and others as the file calls them.
     """
-    columns = settings.NAMES(columns, "columns of read_records")
-    cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
+    cells = read_cells(path, format)
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
@@ -450,7 +401,7 @@ def read_records(
         raise InvalidInput(
             f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
         )
-    return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
+    return replace(cells, header=header)
 
 
 _SHEET = re.compile(r"(?i)(.*?\.xls[xm])#(.*)")

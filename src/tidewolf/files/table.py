@@ -17,6 +17,7 @@ their ids.
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -525,14 +526,11 @@ def read_graph(
     kept = [edge for edge in graph.edges if listed or edge.tail != edge.head]
     require(kept, EmptyGraph, f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
-    read = {
-        key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
-        for key in numbers
+    every = {
+        name: np.tile([_number(edge, name, format, absent) for edge in kept], ways)
+        for name, absent in [*product(numbers, [missing]), *product(optional, [np.nan])]
     }
-    for name in optional:
-        own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
-        if not np.isnan(own).all():
-            read[name] = own
+    read = {key: at for key, at in every.items() if key in numbers or not np.isnan(at).all()}
     links = tuple((edge.tail, edge.head) for edge in kept)
     expected = {*NAMES, *sum(ENDS, ()), *(name.lower() for name in (*numbers, *optional))}
     return Graph(

@@ -30,7 +30,7 @@ from tidewolf.core import batch, frames, types
 from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
 from tidewolf.core.errors import InvalidInput, UnknownNode, require
 from tidewolf.core.settings import Text
-from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
+from tidewolf.files import FileFormat, Graph, Table, read_columns, read_graph, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, read_edges, require_seen
 from tidewolf.functions import linear
 from tidewolf.networks.network import Network, PathRows, Tunnel, is_pairs
@@ -488,15 +488,15 @@ def _tunnel(
 
 def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelRow]:
     """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
-    rows = read_records(path, ("path",), format=format)
-    called = {name.lower(): name for name in reversed(rows[0].cells.header)}
+    cells = read_columns(path, ("path",), format)
+    called = {name.lower(): name for name in reversed(cells.header)}
     pair, name = (called.get(one, called.get(two)) for one, two in _TUNNEL_COLUMNS)
     if pair is None:
         raise InvalidInput(f"{path}, line 1: expected the columns pair, path and perhaps name.")
-    return [
-        TunnelRow(row.text(pair), row.text("path"), row.text(name) if name else "", row.where)
-        for row in rows
-    ]
+    names = cells.texts(name) if name else [""] * len(cells.lines)
+    places = map(cells.place, range(len(names)))
+    rows = zip(cells.texts(pair), cells.texts("path"), names, places, strict=True)
+    return [TunnelRow(*row) for row in rows]
 
 
 def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:
