@@ -39,11 +39,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final, get_a
 
 import numpy as np
 
-from tidewolf import baselines as _baselines
-from tidewolf import functions as _functions
-from tidewolf import learners as _learners
-from tidewolf import problems as _problems
-from tidewolf import sets as _sets
+from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.core import arrays, batch, jit, settings
 from tidewolf.core.arguments import (
     as_items,
@@ -187,10 +183,10 @@ def _table_of(value: Any) -> Any:
 
 
 def learner_named(name: str) -> Any:
-    for module in (_learners, _baselines):
+    for module in (learners, baselines):
         if name in module.__all__:
             return getattr(module, name)
-    known = [*_learners.__all__, *_baselines.__all__]
+    known = [*learners.__all__, *baselines.__all__]
     raise InvalidInput(
         f"There is no learner called {name!r}; there are "
         f"{', '.join(known)}.{did_you_mean(name, known)}"
@@ -199,12 +195,12 @@ def learner_named(name: str) -> Any:
 
 @cache
 def set_kinds() -> dict[str, type[ConvexSet]]:
-    return {kind.__name__: kind for kind in _sets.every() if _describable(kind)}
+    return {kind.__name__: kind for kind in sets.every() if _describable(kind)}
 
 
 @cache
 def function_kinds() -> dict[str, type[batch.Batch]]:
-    return {kind.__name__: kind for kind in _functions.every() if _describable(kind)}
+    return {kind.__name__: kind for kind in functions.every() if _describable(kind)}
 
 
 def kind_named(name: str) -> type:
@@ -275,7 +271,7 @@ def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
 
 
 def problem_keys(name: str) -> dict[str, settings.Setting]:
-    return keys_of(_problems.named(name), "K", "rounds", "seed")
+    return keys_of(problems.named(name), "K", "rounds", "seed")
 
 
 def learner_keys(name: str) -> dict[str, settings.Setting]:
@@ -784,7 +780,7 @@ class Experiment:
                 )
             if (
                 K is not None
-                and "K" not in inspect.signature(_problems.named(stream.name)).parameters
+                and "K" not in inspect.signature(problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:

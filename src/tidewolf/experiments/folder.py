@@ -67,9 +67,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf import __version__
-from tidewolf.core import arrays, batch, checkpoint, errors
+from tidewolf.core import arrays, batch, checkpoint
 from tidewolf.core.arguments import as_flag, as_kind, as_path, csv_cell, import_extra
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require, require_format
 from tidewolf.core.lazy import Lazy
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
@@ -233,7 +233,7 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
         if found is not None:
-            errors.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+            require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
         return cls(path, read(f"\n{text}", file))
