@@ -884,22 +884,19 @@ class Experiment:
         """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
-    def taken(self, problem: Problem, *, all_play: bool = False) -> "Experiment":
+    def taken(self, problem: Problem) -> "Experiment":
         """A copy with the learners that play this problem. If no learners were named, default
-        learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
-        gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
-        does an Ensemble chosen by name alone (`as_run`).
+        learners that refuse the problem are moved to `left_out`, and Ensemble gets the problem's
+        period, re-solves, and on tables of rounds enough has the leader. So does an Ensemble chosen
+        by name alone (`as_run`).
         """
-        if not self.has_default_learners and not self.as_run:
-            return self
-        learners, left_out = list[Choice](), dict[str, str]()
-        may_refuse = self.has_default_learners and not all_play
+        by_default, left_out = self.has_default_learners, dict(self.left_out)
+        learners = list[Choice]()
         fits = isinstance(self.stream, Tables) and len(problem) >= _FITTED
         for each in self.learners:
-            reason = _refusal(each.name, problem) if may_refuse else None
-            if reason is not None:
+            if by_default and (reason := _refusal(each.name, problem)) is not None:
                 left_out[each.name] = reason
-            elif self.has_default_learners or (each.name in self.as_run and not each.settings):
+            elif by_default or (each.name in self.as_run and not each.settings):
                 learners.append(_with_experts(each, problem, fits))
             else:
                 learners.append(each)

@@ -296,17 +296,6 @@ class Prepared(NamedTuple):
         proof = best.infeasibility
         return cls(problem, best, "" if proof is None else contradiction(proof, problem.stream))
 
-    def plain(self) -> Row:
-        """The comparator as plain data; infinite ends are None."""
-        best = self.best or UNKNOWN
-        return {
-            "rounds": len(self.problem),
-            "lower": finite_or_none(best.lower),
-            "upper": finite_or_none(best.upper),
-            "feasible": best.feasible,
-            "reason": self.reason,
-        }
-
 
 @final
 class Player:
@@ -345,12 +334,19 @@ class Player:
                 if refused is Exception:  # a sweep over horizons begins with short ones
                     warnings.simplefilter("ignore", ShortHorizon)
                 ready = self.prepared(job)
-                comparator = ready.plain()
+                best = ready.best or UNKNOWN
+                comparator = {
+                    "rounds": len(ready.problem),
+                    "lower": finite_or_none(best.lower),
+                    "upper": finite_or_none(best.upper),
+                    "feasible": best.feasible,
+                    "reason": ready.reason,
+                }
                 learner = job.source.learner(job.entrant, ready.problem, job.seed)
                 sees = feedback.SEES[learner.needs]
                 recording = begin(learner, ready.problem, file, job.origin)
                 advance(recording, file, moved=moved)
-                run = finished(recording, ready.best or UNKNOWN)
+                run = finished(recording, best)
                 row = failed(job, "", comparator, sees) | run.summary()
             json.dumps(row, allow_nan=False)
             return row

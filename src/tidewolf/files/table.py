@@ -276,8 +276,6 @@ def align(
     >>> rounds.seen.tolist(), rounds.tables["limits"].values.ravel().tolist()
     ([True, False, False], [5.0, 6.0, 6.0])
     """
-    gaps = settings.Text(choices=GAPS)(gaps, "gaps")
-    absent = settings.NAMES(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -309,7 +307,6 @@ def require_seen(rounds: Aligned) -> None:
 
 
 def _named(name: str, table: Table) -> Table:
-    arguments.as_kind(table, Table, f"{name} must be a Table")
     file = table.file or name
     own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=own)
