@@ -163,7 +163,6 @@ class Line(NamedTuple):
 
     @property
     def is_row(self) -> bool:
-        """Whether the line has feedback on a round."""
         return bool(self.numbers) or self.played is not None
 
 
@@ -579,7 +578,6 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
 
     @property
     def rounds(self) -> int:
-        """Rows taken so far."""
         return self.session.rounds
 
     def answer(self) -> str:
@@ -667,7 +665,6 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         return self.answer()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
         self._opened.close()
 
     def __exit__(self, *_: object) -> None:

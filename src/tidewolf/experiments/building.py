@@ -58,6 +58,8 @@ from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
+# What an NPZ file of a table may hold too.
+_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -73,18 +75,11 @@ def read_rows(path: Path, place: Place, gaps: bool) -> Table:
 
 def read_numbers(path: Path, place: Place) -> Table:
     """The numbers of a table; an NPZ or NPY file may hold an array of any number of axes."""
-    require_file(path, place)
-    if path.name.lower().endswith(".npy"):
-        try:
-            return Table(None, (), np.array(np.load(path, mmap_mode="r", allow_pickle=False)))
-        except (OSError, ValueError, EOFError) as error:
-            raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
-    if path.name.lower().endswith(".npz"):
-        held = {
-            name: at for name, at in read_arrays(path).items() if name not in ("columns", "times")
-        }
+    name = require_file(path, place).name.lower()
+    if name.endswith((".npy", ".npz")):
+        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
         values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
-        if values is not None and values.ndim != 2:
+        if values is not None and (values.ndim != 2 or name.endswith(".npy")):
             return Table(None, (), values)
     return read_table(path, format=place.format)
 
@@ -185,8 +180,6 @@ class Entries:
     # if entries are links
     links: LinkColumns | None = None
     names: tuple[str, ...] = ()
-    # the table that named them
-    first: object = None
     # whether costs may lack names, which are NaN then
     partly: bool = False
     network: ClassVar[Network | None] = None
@@ -199,7 +192,6 @@ class Entries:
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
-        """The loss and the limits of finite numbers, rounds first, in the order of entries."""
         limits, shape = list[Batch](), self.K.shape
         if "weights" in numbers:
             weights, budgets = numbers["weights"], numbers["budgets"]
@@ -221,10 +213,9 @@ class Entries:
         if not self.names:
             if len(columns) != (size := self.width(name)):
                 raise InvalidInput(f"{source}: expected {size} columns, received {len(columns)}.")
-            self.names, self.first = tuple(columns), source
-        beside = "" if self.first is None else f", beside {self.first}"
+            self.names = tuple(columns)
         needed = () if name == "costs" and self.partly and columns else None
-        return match_names(columns, self.names, f"{source}{beside}", "column", needed)
+        return match_names(columns, self.names, f"{source}", "column", needed)
 
     def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
         absent = math.nan if name == "costs" and self.partly else 0.0
@@ -260,9 +251,8 @@ def coordinates_of(
         if (tunnels := given.get("tunnels")) is not None:
             if isinstance(tunnels, str):
                 path = require_file(Path(tunnels), place.within("tunnels"))
-                of_network["tunnels"] = network_files.read_tunnels(path, place.format)
-            else:
-                of_network["tunnels"] = [network_files.TunnelRow(*row) for row in tunnels]
+                tunnels = network_files.read_tunnels(path, place.format)
+            of_network["tunnels"] = tunnels
             for key in given.keys() & described.CHOOSES_PATHS:
                 where = place.within(key).words()
                 raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
@@ -347,7 +337,6 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
 
 
 def _commodities(given: Any, place: Place) -> Any:
-    """The rows of a table of commodities, or those of a list."""
     if not isinstance(given, str):
         return given
     return network_files.read_commodities(require_file(Path(given), place), place.format)

@@ -96,8 +96,6 @@ _UNKNOWN: jobs.Row = {"reason": "No run ended, so the best point in hindsight is
 
 
 class Step(NamedTuple):
-    """Which run is under way."""
-
     # its stream, learner, seed and settings; nothing is measured yet
     entry: Entry
     # of the run, from 1
@@ -397,7 +395,6 @@ def _comparison(matches: Sequence[Match], rows: Sequence[jobs.Row]) -> Compariso
 
 
 def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
-    """The ends of an interval, per round; None is infinite."""
     lower, upper = ends.get("lower"), ends.get("upper")
     least, most = -math.inf if lower is None else lower, math.inf if upper is None else upper
     return least / rounds, most / rounds
@@ -469,7 +466,6 @@ class SweepGroup(NamedTuple):
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The settings in which lines of one learner differ."""
         values: dict[str, dict[str, set[str]]] = {}
         for line in self.lines:
             for name, value in line.settings.items():

@@ -567,7 +567,6 @@ class TableWriter(NamedTuple):
                     file.write(_csv(part, header=i == 0))
 
     def _key(self) -> tuple[str, NDArray, NDArray]:
-        """The name, the values and the texts of the first column: times, else numbers of rounds."""
         times = self.found.times
         if times is None:
             name = "round" if "round" not in self.found.names else "number of the round"

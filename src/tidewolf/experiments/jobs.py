@@ -279,8 +279,6 @@ def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 class Prepared(NamedTuple):
-    """A problem, and what is known of its best fixed point."""
-
     problem: Problem
     # None if none can be computed
     best: Comparator | None
@@ -603,8 +601,7 @@ def serial(follow: Follow | None = None) -> Engine:
 
 
 def on_processes(jobs: int) -> Engine:
-    """So many processes of this machine; one is this process itself."""
-    # The pool starts all of them at once.
+    # the pool starts all of them at once
     jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)

@@ -142,8 +142,6 @@ def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
 
 
 class Source(NamedTuple):
-    """Where a table comes from: the context of validation."""
-
     # from which paths are seen; None: a request, which names no files
     folder: Path | None
     # the keys that lead from the field of the model to the table
@@ -529,7 +527,6 @@ def _stream(table: Any, info: Info) -> Choice | keys.Tables | None:
 
 
 def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """[sweep]: lists of values, each of a kind that some learner takes."""
     known: dict[str, Setting] = {}
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}

@@ -177,7 +177,6 @@ class NetworkFiles(NamedTuple):
         return cast(types.Floats, self.network.losses(rows, each).C)
 
     def width(self, name: str) -> int:
-        """How many numbers a round has in a table of this name."""
         return len(self.network.demands if name == "demands" else self.network.links)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> types.Int64s:
@@ -202,7 +201,6 @@ class NetworkFiles(NamedTuple):
         return not set(map(plain_name, columns)).isdisjoint(map(plain_name, self.labels))
 
     def points(self, table: Table, source: object) -> types.Floats:
-        """A table with a column for each entry of a point."""
         columns = match_names(table.columns, self.labels, f"{source}")
         return np.ascontiguousarray(table.values[:, columns])
 
@@ -413,7 +411,7 @@ def of_graph(
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
     lengths: str | None = None,
-    tunnels: "Sequence[TunnelRow]" = (),
+    tunnels: Sequence[tuple[Any, ...]] = (),
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and
@@ -444,50 +442,43 @@ def of_graph(
         for i, link in enumerate(graph.links):
             beside.setdefault(link, []).append(i)
         node = columns.finder("tunnels")
-        settings["paths"] = [_tunnel(row, graph.names, beside, node) for row in tunnels]
+        settings["paths"] = [_tunnel(graph.names, beside, node, *row) for row in tunnels]
     one = ends(source, "source"), ends(target, "target")
     return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
 
 
-class TunnelRow(NamedTuple):
-    """A tunnel as a table has it; a path is text such as "SEA > DEN > NYC", or its nodes."""
-
-    pair: str
-    path: Any
-    name: str = ""
-    # where it stands, for errors
-    where: str = ""
-
-
 def _tunnel(
-    row: TunnelRow,
     names: Sequence[str],
     beside: Mapping[Any, Sequence[int]],
     node: Finder,
+    pair: str,
+    way: Any,
+    name: str = "",
+    where: str = "",
 ) -> Tunnel:
-    """The nodes and links of a row. Of parallel links a path takes the first, unless it names
-    another: "SEA > NYC by SEA-NYC-2".
+    """The nodes and links of a row that stands there: its way is text such as "SEA > DEN > NYC", or
+    nodes. Of parallel links it takes the first, unless it names another: "SEA > NYC by SEA-NYC-2".
     """
-    is_text = isinstance(row.path, str)
-    text, _, by = row.path.partition(" by ") if is_text else (row.path, "", "")
+    is_text = isinstance(way, str)
+    text, _, by = way.partition(" by ") if is_text else (way, "", "")
     try:
         places = [str(at).strip() for at in (text.split(">") if is_text else text)]
         path = [node(at, "the tunnels") for at in places]
         (found,), ends = PathRows()([path], "tunnels"), link_name((path[0], path[-1]))
-        if plain_name(row.pair) not in ("", plain_name(ends)):
-            raise InvalidInput(f"the path leads as {ends}, not as {row.pair}: correct one of them.")
+        if plain_name(pair) not in ("", plain_name(ends)):
+            raise InvalidInput(f"the path leads as {ends}, not as {pair}: correct one of them.")
         named, links = {each.strip() for each in by.split(",")}, list[int]()
         for step in pairwise(path):
             require(step in beside, InvalidInput, f"no link leads from {step[0]} to {step[1]}.")
             links.append(next((i for i in beside[step] if names[i] in named), beside[step][0]))
-        return found._replace(links=tuple(links), name=row.name)
+        return found._replace(links=tuple(links), name=name)
     except InvalidInput as error:
-        where = f"{row.where}: " if row.where else f"the tunnel {row.name or text!r}: "
-        raise type(error)(f"{where}{error}", setting="tunnels") from None
+        where = where or f"the tunnel {name or text!r}"
+        raise type(error)(f"{where}: {error}", setting="tunnels") from None
 
 
-def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelRow]:
-    """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
+def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[str, ...]]:
+    """The rows (pair, path, name, place) of a file, or of a tunnels.csv that a run has written."""
     cells = read_columns(path, ("path",), format)
     called = {name.lower(): name for name in reversed(cells.header)}
     pair, name = (called.get(one, called.get(two)) for one, two in _TUNNEL_COLUMNS)
@@ -495,8 +486,7 @@ def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelR
         raise InvalidInput(f"{path}, line 1: expected the columns pair, path and perhaps name.")
     names = cells.texts(name) if name else [""] * len(cells.lines)
     places = map(cells.place, range(len(names)))
-    rows = zip(cells.texts(pair), cells.texts("path"), names, places, strict=True)
-    return [TunnelRow(*row) for row in rows]
+    return [*zip(cells.texts(pair), cells.texts("path"), names, places, strict=True)]
 
 
 def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:

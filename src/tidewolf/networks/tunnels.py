@@ -234,8 +234,6 @@ Way: TypeAlias = tuple[int, ...]
 
 
 class PathFinder:
-    """The links of a network with numbered nodes, as a matrix of lengths."""
-
     def __init__(self, nodes: int, tails: list[int], heads: list[int], lengths: list[Any]) -> None:
         self._lengths, self._links = lengths, dict[tuple[int, int], int]()
         self._ends = [*zip(tails, heads, strict=True)]
