@@ -48,7 +48,6 @@ import json
 import math
 import os
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -61,7 +60,7 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from tidewolf.core import round_info, settings, types
+from tidewolf.core import round_info, types
 from tidewolf.core.arguments import as_kind, as_path, nearest_names, shown
 from tidewolf.core.errors import (
     CheckpointError,
@@ -76,8 +75,8 @@ from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.files import FileFormat, Table, file_of, read_table
-from tidewolf.files.reading import PLAIN, as_format, clock_text
-from tidewolf.files.table import GAPS, align
+from tidewolf.files.reading import PLAIN, clock_text, read_cells
+from tidewolf.files.table import align, table_of
 from tidewolf.methods import base, capabilities
 from tidewolf.networks.network import routes_of
 from tidewolf.session import Session
@@ -265,8 +264,7 @@ class Follower:
         require(
             tables, InvalidInput, "There is no table to follow: the file's [stream] names none."
         )
-        self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
-        self._format, self._gaps = as_format(format), settings.Text(choices=GAPS)(gaps, "gaps")
+        self._paths, self._format, self._gaps = dict(tables), format, gaps
         self._tables: dict[str, Table] = {}
         # what differs after one of the files was written to
         self._changed: list[tuple[int, int, int]] | None = None
@@ -310,21 +308,10 @@ class Follower:
         return rows
 
     def _read(self, path: Path) -> Table | None:
-        is_text = path.name.lower().endswith((".csv", ".tsv"))
-        if not is_text or not "\n".encode(self._format.encoding).endswith(b"\n"):
+        if not path.name.lower().endswith((".csv", ".tsv")):
             return read_table(path, gaps=True, format=self._format)
-        lines, end, _ = path.read_bytes().rpartition(b"\n")
-        if not lines.partition(b"\n")[2].strip():
-            return None
-        with tempfile.TemporaryDirectory(prefix="tidewolf-") as folder:
-            copy = Path(folder, path.name)
-            copy.write_bytes(lines + end)
-            try:
-                table = read_table(copy, gaps=True, format=self._format)
-            except TidewolfError as error:
-                raise type(error)(str(error).replace(str(copy), str(path))) from None
-        places = [place.replace(str(copy), str(path)) for place in table.places]
-        return table._replace(places=places, file=str(path))
+        cells = read_cells(path, self._format, growing=True)
+        return table_of(cells, gaps=True) if len(cells.lines) else None
 
     def _rows(self, tables: dict[str, Table]) -> list[tuple[str, Line | None]]:
         times = [table.times for table in tables.values() if table.times is not None]

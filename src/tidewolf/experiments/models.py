@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -325,7 +326,7 @@ def entries_of(choice: Choice) -> int:
         return entries_of(given["K"])
     if "n" in given:
         return _whole(given["n"])
-    return max((math.prod(_shape(value)) for value in given.values()), default=0)
+    return max((math.prod(np.shape(value)) for value in given.values()), default=0)
 
 
 def _require_modest(choice: Choice) -> None:
@@ -387,14 +388,6 @@ def _whole(size: Any) -> int:
     return math.prod(size) if isinstance(size, tuple) else int(size)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    sides = []
-    while isinstance(value, tuple) and value:
-        sides.append(len(value))
-        value = value[0]
-    return tuple(sides)
-
-
 def _of_network(given: Mapping[str, Any]) -> int:
     if "tunnels" in given:
         return len(given["tunnels"])
@@ -403,8 +396,8 @@ def _of_network(given: Mapping[str, Any]) -> int:
 
 
 def _of_polytope(given: Mapping[str, Any]) -> int:
-    columns = [_shape(given[key])[-1] for key in ("A_ub", "A_eq") if _shape(given.get(key))]
-    return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
+    columns = [np.shape(given[key])[-1] for key in ("A_ub", "A_eq") if np.shape(given.get(key))]
+    return max(columns, default=(np.shape(given.get("bounds")) or (0,))[0])
 
 
 _SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
@@ -412,14 +405,14 @@ _SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
 _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     NETWORK: _of_network,
     **dict.fromkeys(_SQUARE, lambda given: _whole(given["n"]) ** 2),
-    "Ellipsoid": lambda given: (_shape(given["matrix"]) or (0,))[0],
+    "Ellipsoid": lambda given: (np.shape(given["matrix"]) or (0,))[0],
     "MultiFlow": lambda given: _commodities(given) * _ways(given),
     "NuclearBall": lambda given: _whole(given["shape"]),
     "Polytope": _of_polytope,
     "Product": lambda given: sum(map(entries_of, given["parts"])),
     "SimplexProduct": lambda given: sum(given["sizes"]),
-    "Transportation": lambda given: math.prod(_shape(given["rows"]) + _shape(given["columns"])),
-    "VertexHull": lambda given: math.prod(_shape(given["points"])[1:]),
+    "Transportation": lambda given: math.prod(np.shape(given["rows"]) + np.shape(given["columns"])),
+    "VertexHull": lambda given: math.prod(np.shape(given["points"])[1:]),
 }
 
 

@@ -416,7 +416,10 @@ def file_of(path: Path) -> Path:
     return path if found is None else path.with_name(found[1])
 
 
-def read_cells(path: Path, format: FileFormat) -> Cells:
+def read_cells(path: Path, format: FileFormat, growing: bool = False) -> Cells:
+    """The cells of a file; of a growing CSV file those of its whole lines, of which none may be
+    there yet.
+    """
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
     read = require_some(
@@ -426,21 +429,22 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
     )
     require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
-        cells = read(path, format)
+        cells = _read_csv(path, format, growing) if growing else read(path, format)
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
         raise InvalidInput(
             f"{path} cannot be read as {read.__name__.removeprefix('_read_')}: {error!r}."
         ) from error
-    require(
-        cells.header, InvalidInput, f"{path} is empty; a table starts with a line of column names."
-    )
+    empty = not cells.header and not growing
+    refuse(empty, f"{path} is empty; a table starts with a line of column names.")
     return cells
 
 
-def _csv_rows(path: Path, format: FileFormat) -> Iterator[tuple[int, list[str]]]:
-    text = StringIO(read_text(path, format.encoding), newline="")
+def _csv_rows(
+    path: Path, format: FileFormat, growing: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    text = StringIO(read_text(path, format.encoding, growing), newline="")
     rows, last = csv.reader(text, delimiter=format.separator_of(path.name), strict=True), 0
     for row in rows:
         if len(row) > 1 or "".join(row).strip():
@@ -456,8 +460,8 @@ def read_header(path: Path, format: FileFormat) -> list[str]:
     return names
 
 
-def _read_csv(path: Path, format: FileFormat) -> Cells:
-    found = list(_csv_rows(path, format))
+def _read_csv(path: Path, format: FileFormat, growing: bool = False) -> Cells:
+    found = list(_csv_rows(path, format, growing))
     rows = [row for _, row in found]
     width = len(rows[0]) if rows else 0
     wrong = [each for each in found if len(each[1]) != width] or (found[:1] if width == 1 else [])
@@ -482,9 +486,11 @@ def _likely(path: Path, format: FileFormat) -> str:
     return f"; cells look separated otherwise: {say(separator=best)}" if best else ""
 
 
-def read_text(path: Path, encoding: str) -> str:
-    """The text of a file, without a mark of its byte order."""
+def read_text(path: Path, encoding: str, growing: bool = False) -> str:
+    """The text of a file, without a mark of its byte order; of a growing one, its whole lines."""
     data = path.read_bytes()
+    if growing and "\n".encode(encoding).endswith(b"\n"):  # not in UTF-16
+        data = data[: data.rfind(b"\n") + 1]
     if path.name.lower().endswith(".gz"):
         try:
             with gzip.open(path) as packed:

@@ -114,6 +114,10 @@ def read_table(
         require(reading.file_of(path).is_file(), InvalidInput, f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
+    return table_of(cells, gaps)
+
+
+def table_of(cells: reading.Cells, gaps: bool) -> Table:
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
     while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
