@@ -246,8 +246,8 @@ def coordinates_of(
         columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
         if "commodities" in given:
-            where = place.within("commodities")
-            of_network["commodities"] = _commodities(given["commodities"], where)
+            rows = _commodities(given["commodities"], place.within("commodities"))
+            of_network["commodities"] = rows
         if (tunnels := given.get("tunnels")) is not None:
             if isinstance(tunnels, str):
                 path = require_file(Path(tunnels), place.within("tunnels"))

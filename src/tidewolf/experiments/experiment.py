@@ -183,14 +183,13 @@ def _table_of(value: Any) -> Any:
 
 
 def learner_named(name: str) -> Any:
-    for module in (learners, baselines):
-        if name in module.__all__:
-            return getattr(module, name)
-    known = [*learners.__all__, *baselines.__all__]
-    raise InvalidInput(
-        f"There is no learner called {name!r}; there are "
-        f"{', '.join(known)}.{did_you_mean(name, known)}"
-    )
+    known = {**learners.every(), **baselines.every()}
+    if name not in known:
+        raise InvalidInput(
+            f"There is no learner called {name!r}; there are "
+            f"{', '.join(known)}.{did_you_mean(name, known)}"
+        )
+    return known[name]
 
 
 @cache
@@ -539,9 +538,8 @@ def to_toml(data: Mapping[str, Any]) -> str:
     """Plain data as TOML: values first, then tables and lists of tables; what is within them is
     inline. What is None is left out.
     """
-    there = {key: value for key, value in data.items() if value is not None}
     plain, tables = dict[str, Any](), list[str]()
-    for key, value in there.items():
+    for key, value in data.items():
         if isinstance(value, Mapping):
             tables += ["", f"[{_bare(key)}]", *_pairs(value)]
         elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
@@ -557,13 +555,12 @@ def _pairs(table: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"
-    return f"[{', '.join(map(_value, value))}]" if isinstance(value, list | tuple) else repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _bare(key: str) -> str:

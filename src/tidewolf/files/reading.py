@@ -344,7 +344,7 @@ class Cells:
         return [cell_text(cell) for cell in self.columns[self.header.index(name)]]
 
     def floats(self, name: str) -> list[float]:
-        return self.numbers(self.header.index(name), False, len(self.lines)).tolist()
+        return [*self.numbers(self.header.index(name), False, len(self.lines)).tolist()]
 
 
 def cell_text(cell: Any) -> str:

@@ -510,8 +510,8 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    listed = isinstance(path, Edges)  # the links themselves, which may be those of a matching
-    graph = path if listed else edges_of(path, str(GIVEN))
+    listed = path if isinstance(path, Edges) else None  # links, which may be those of a matching
+    graph = listed or edges_of(path, str(GIVEN))
     numbers = settings.NAMES(numbers, "numbers of read_graph")
     optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
