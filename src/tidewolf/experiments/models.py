@@ -397,7 +397,7 @@ def _of_network(given: Mapping[str, Any]) -> int:
 
 def _of_polytope(given: Mapping[str, Any]) -> int:
     columns = [np.shape(given[key])[-1] for key in ("A_ub", "A_eq") if key in given]
-    return int(max(columns, default=np.shape(given.get("bounds", ()))[0]))
+    return int(max(columns, default=(np.shape(given.get("bounds", ())) or (0,))[0]))
 
 
 _SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
