@@ -205,15 +205,12 @@ class NetworkFiles(NamedTuple):
         return np.ascontiguousarray(table.values[:, columns])
 
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
-        """A table without the columns of links that nothing uses: gaps there do not matter."""
+        """A table with 0 in the columns of links that nothing uses: gaps there do not matter."""
         if name not in ("costs", "capacities", "weights"):
             return table
         places = self.links.places(table.columns, source, ())[self.used]
-        kept = np.unique(places[places >= 0])
-        if not len(kept) or len(kept) == len(table.columns):
-            return table
-        columns = tuple(table.columns[place] for place in kept)
-        return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
+        is_used = np.isin(np.arange(len(table.columns)), places)
+        return table._replace(values=np.where(is_used, table.values, 0.0))
 
     @property
     def notes(self) -> tuple[str, ...]:
