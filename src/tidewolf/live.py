@@ -661,11 +661,9 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
-        if number is None and time is not None:
-            found = () if is_new else self._log.rows("time = ?", time.stamp)
-            number = upcoming if is_new else next((row.round for row in found), None)
-        elif number is None and last is None:
-            number = upcoming
+        if number is None and (time is not None or last is None):
+            old = () if is_new or time is None else self._log.rows("time = ?", time.stamp)
+            number = next((row.round for row in old), upcoming)
         if number == upcoming and is_new:
             return upcoming
         if number is not None and number < upcoming:
@@ -697,15 +695,10 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
     def _decide(self, info: Mapping[str, Any]) -> None:
         with suppress(InvalidInput):  # it was decided on something else
             if info:
-                self.session.play(**self._play_arguments(info))
+                self.session.play(**info)
                 return
         self.session.rollback(self.session.round)
-        self.session.play(**self._play_arguments(info))
-
-    def _play_arguments(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        shape, advice = self.reader.K.shape, info.get("advice", {})
-        points = {name: np.array(point).reshape(shape) for name, point in advice.items()}
-        return {**info, "advice": points} if points else dict(info)
+        self.session.play(**info)
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
         return info if not self._by_clock or time is None else {**info, "time": time.given}
@@ -717,12 +710,12 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         if "advice" in info:
             as_kind(info["advice"], Mapping, "Advice is points by name", InvalidInput)
             info["advice"] = {
-                name: self.reader.point(point, f"The advice {name!r}").reshape(-1).tolist()
+                name: self.reader.point(point, f"The advice {name!r}").tolist()
                 for name, point in info["advice"].items()
             }
         info = {key: value for key, value in info.items() if value != []}
         if info:
-            given_info = round_info.RoundInfo(**self._play_arguments(info))
+            given_info = round_info.RoundInfo(**info)
             self.learner.act(capabilities.with_info(self.learner, self.session.state, given_info))
         return info
 

@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
@@ -301,14 +301,7 @@ def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
-    found: Problems = []
-    for seed in seeds:
-        problem = make(seed)
-        if found and problem == found[-1][0]:
-            found[-1] = found[-1][0], (*found[-1][1], seed)
-        else:
-            found.append((problem, (seed,)))
-    return found
+    return [(problem, tuple(same)) for problem, same in groupby(seeds, make)]
 
 
 def _labels(learners: Sequence[Choice]) -> list[str]:

@@ -60,6 +60,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 from zoneinfo import ZoneInfo
@@ -493,11 +494,8 @@ def require_no_run(path: Path, force: bool) -> None:
 
 
 def free(path: Path) -> Path:
-    number, found = 1, path
-    while _files_of(found) or (found.exists() and not found.is_dir()):
-        number += 1
-        found = path.with_name(f"{path.name}-{number}")
-    return found
+    paths = chain([path], (path.with_name(f"{path.name}-{number}") for number in count(2)))
+    return next(at for at in paths if not _files_of(at) and (at.is_dir() or not at.exists()))
 
 
 def _files_of(path: Path) -> list[Path]:
