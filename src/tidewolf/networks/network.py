@@ -48,6 +48,7 @@ from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_number, as_numbers, as_point, frozen, to_numpy
 from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
@@ -488,10 +489,21 @@ class Network(OnLinks):
         """The paths that may be used, where those are tunnels."""
         return self._choice.tunnels
 
-    @property
+    @cached_property
     def cut(self) -> tuple[Cut, ...]:
         """The links that no decision uses, and why."""
-        return self._choice.cut
+        demand, leading = self.demands[0], set[int]()
+        inside, reason = f"lies on no such way to {_joined(demand.targets)}", "is on no tunnel"
+        if self.paths == "k-shortest":
+            reason = f"is on none of the {self.k} shortest paths"
+        elif self.tunnels is None and len(self.demands) > 1:
+            reason = "leads no commodity away from its source and on to its target"
+        elif self.tunnels is None and not self._is_used.all():
+            reason = f"does not lead away from {_joined(demand.sources)}"
+            for pair in product(demand.sources, demand.targets):
+                leading.update(leading_away(self.links, self.lengths, *pair))
+        unused = np.flatnonzero(~self._is_used).tolist()
+        return tuple(Cut(self.link_names[i], inside if i in leading else reason) for i in unused)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -800,10 +812,7 @@ class Network(OnLinks):
 
             own = None if self.paths == "k-shortest" else self.paths
             tunnels = Tunnels(self._link_rows, self._pairs, self.k, self.disjoint, own)
-            unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
-            reason = "is on no tunnel" if own else f"is on none of the {self.k} shortest paths"
-            cut = tuple(Cut(self.link_names[i], reason) for i in unused)
-            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels, {})
+            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, tunnels, {})
         count, several = len(self.links), len(self.demands) > 1
         flows = [_capacitated(self.links, each, each.name * several) for each in self.demands]
         K = Product(*flows) if several else flows[0]
@@ -844,27 +853,15 @@ class Network(OnLinks):
         return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
     def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> "_Choice":
-        from scipy.sparse import csr_array
-
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
-        incidence = csr_array((np.ones(len(links)), places), shape=shape)
-        unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
-        several, demand, leading = len(self.demands) > 1, self.demands[0], set[int]()
-        for pair in product(demand.sources, demand.targets) if len(unused) and not several else ():
-            leading.update(leading_away(self.links, self.lengths, *pair))
-        dead_end = f"lies on no such way to {_joined(demand.targets)}"
-        back = f"does not lead away from {_joined(demand.sources)}"
-        if several:
-            back = "leads no commodity away from its source and on to its target"
-        cut = (Cut(self.link_names[i], dead_end if i in leading else back) for i in unused)
-        return _Choice(K, incidence, owner, tuple(cut), None, {})
+        incidence = sp.csr_array((np.ones(len(links)), places), shape=shape)
+        return _Choice(K, incidence, owner, None, {})
 
 
 class _Choice(NamedTuple):
     K: ConvexSet
     incidence: Any
     owner: Int64s
-    cut: tuple[Cut, ...]
     tunnels: "Tunnels | None"
     # one limit for each of the last lists of limited links
     shared_limits: dict[bytes, LoadLimit]
