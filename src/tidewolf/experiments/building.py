@@ -37,7 +37,7 @@ import numpy as np
 from tidewolf import problems as _problems
 from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
+from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.errors import EmptyGraph, InvalidInput, NegativeCapacity, refuse, require
 from tidewolf.core.frames import Edge, Edges
 from tidewolf.core.settings import Numbers, Setting, constructor_of
@@ -455,8 +455,7 @@ class TableProblem:
         if (named := self.tables.constraints) is not None:
             limits.append(build_choice(named, self.place.within("constraints"), array))
         assert losses is not None
-        limit = limits[0] if len(limits) == 1 else as_constraints(limits, losses)
-        return losses, limit, next(iter(times), None)
+        return losses, as_constraints(limits, losses), next(iter(times), None)
 
     def _info(self, times: NDArray | None, length: int, rounds: int) -> dict[str, Any]:
         found, advice = dict[str, Any](), dict[str, Floats]()
@@ -552,7 +551,6 @@ class RoundReader:
         self.names = at.labels or _names(at.K, names)
         if isinstance(at, Entries):
             at.names = self.names
-        self._unlimited = Unlimited(at.K.shape)
         self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
@@ -625,8 +623,6 @@ class RoundReader:
         )
         loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
-        if len(limits) < 2:
-            return loss, limits[0] if limits else self._unlimited
         return loss, as_constraints(limits, loss)
 
     def spend(self, row: Mapping[str, Any], source: str = "the row") -> dict[str, Floats]:
