@@ -31,7 +31,7 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from tidewolf.core import arguments, arrays
 from tidewolf.core import settings as declared
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.settings import Setting, freeze, settings_of
+from tidewolf.core.settings import Setting, settings_of
 from tidewolf.experiments import experiment as keys
 from tidewolf.experiments.experiment import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
@@ -258,9 +258,8 @@ def _inline(table: Mapping[str, Any], known: Keys) -> dict[str, Any]:
             ]
     if "graph" in plain:
         columns, check = keys.columns_of(plain, known), known["graph"].check
-        plain["graph"] = freeze(
-            _links(plain["graph"], [*columns.values()], isinstance(check, LinkRows))
-        )
+        links = _links(plain["graph"], [*columns.values()], isinstance(check, LinkRows))
+        plain["graph"] = tuple(tuple(link.items()) for link in links)
     if isinstance(plain.get("bounds"), list):
         plain["bounds"] = _bounds(plain["bounds"])
     return plain
