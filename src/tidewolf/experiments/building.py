@@ -101,11 +101,11 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 
 def require_file(path: Path, place: Place) -> Path:
-    if not file_of(path).is_file():
-        raise InvalidInput(
-            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
-            "the experiment's file."
-        )
+    refuse(
+        not file_of(path).is_file(),
+        f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+        "the experiment's file.",
+    )
     return path
 
 
@@ -371,11 +371,11 @@ class TableProblem:
             **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
             **{f"{_ADVICE}{name}": path for name, path in tables.advice},
         }
-        if not (tables.losses or paths.keys() & set(TABLES)):
-            raise InvalidInput(
-                f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
-                "demands under [stream]."
-            )
+        refuse(
+            not (tables.losses or paths.keys() & set(TABLES)),
+            f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
+            "demands under [stream].",
+        )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):
@@ -483,11 +483,11 @@ class TableProblem:
                 f"{length}."
             )
         rounds = length if self.experiment.rounds is None else self.experiment.rounds
-        if rounds > length:
-            raise InvalidInput(
-                f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
-                f"{first} has {length}."
-            )
+        refuse(
+            rounds > length,
+            f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
+            f"{first} has {length}.",
+        )
         return rounds
 
 

@@ -707,12 +707,12 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         infeasibility = float(K.infeasibility(x))
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
-        if not (infeasibility <= most):
-            raise InvalidInput(
-                f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at "
-                f"most {most:.3g} is rounding. On flows, entries are shares of each commodity's "
-                "demand, not volumes."
-            )
+        refuse(
+            not (infeasibility <= most),
+            f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at "
+            f"most {most:.3g} is rounding. On flows, entries are shares of each commodity's "
+            "demand, not volumes.",
+        )
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)

@@ -56,6 +56,7 @@ from tidewolf.core.errors import (
     NotSupported,
     TidewolfError,
     WrongType,
+    refuse,
     require,
 )
 from tidewolf.core.settings import Is, freeze, given_fields, many, pair_of
@@ -770,23 +771,23 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                raise InvalidInput(
-                    f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
-                    setting="budgets",
-                )
+            refuse(
+                self.budgets,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
                 and "K" not in inspect.signature(problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if not (stream.costs or stream.losses):
-                raise InvalidInput(
-                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
-                    "with a [set].",
-                    setting="stream",
-                )
+            refuse(
+                not (stream.costs or stream.losses),
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
+                "with a [set].",
+                setting="stream",
+            )
             require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
                 raise InvalidInput("demands need a network in [set].", setting="demands")
@@ -1016,8 +1017,7 @@ def _require_info(learner: Learner[Any], stream: batch.Stream) -> None:
         elif taken := [word for word, kind in BY_WORD.items() if kind is type(one)]:
             words = f"{shown(taken[0])} is an expert of tidewolf: give the advice another name."
             sentence = words * (taken[0] in names)
-        if sentence:
-            raise InvalidInput(sentence, setting=setting)
+        refuse(sentence, sentence, setting=setting)
 
 
 def _with_experts(choice: Choice, problem: Problem, fits: bool) -> Choice:

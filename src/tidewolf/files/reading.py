@@ -281,11 +281,11 @@ def most_unpacked(size: int) -> int:
 
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
-    if claimed > most:
-        raise InvalidInput(
-            f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
-            "or more. Unpack it, or write plain CSV."
-        )
+    refuse(
+        claimed > most,
+        f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
+        "or more. Unpack it, or write plain CSV.",
+    )
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
@@ -401,10 +401,10 @@ def read_columns(path: Path, columns: Sequence[str], format: FileFormat) -> Cell
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
-    if not ({*columns} <= {*header}):
-        raise InvalidInput(
-            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
-        )
+    refuse(
+        not ({*columns} <= {*header}),
+        f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}.",
+    )
     return replace(cells, header=header)
 
 

@@ -569,11 +569,11 @@ def read_edges(path: Path, format: reading.FileFormat) -> Edges:
         endings = ", ".join((*reading.ENDINGS, ".graphml", ".gml"))
         raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
-    if path.stat().st_size > LARGEST_TEXT:
-        raise InvalidInput(
-            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
-            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
-        )
+    refuse(
+        path.stat().st_size > LARGEST_TEXT,
+        f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+        f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size.",
+    )
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

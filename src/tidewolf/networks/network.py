@@ -47,7 +47,7 @@ import numpy as np
 from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
 from tidewolf.core.arrays import as_number, as_numbers, as_point, frozen, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, refuse, require
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
@@ -149,8 +149,7 @@ class PathRows(settings.Check):
                 raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
             found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
         for name, count in Counter(path.name for path in found if path.name).items():
-            if count > 1:
-                raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
+            refuse(count > 1, f"{what}: {count} paths are called {name!r}; rename one.")
         return tuple(found)
 
 
@@ -334,8 +333,7 @@ class _Ends(settings.Check):
         }
         require(shares, InvalidInput, f"{what} must be at least one node.")
         whole = sum(shares.values())
-        if abs(whole - 1.0) > 1e-6:
-            raise InvalidInput(f"{what}: shares by node must sum to 1, not to {whole:g}.")
+        refuse(abs(whole - 1.0) > 1e-6, f"{what}: shares by node must sum to 1, not to {whole:g}.")
         return tuple((node, share / whole) for node, share in shares.items())
 
     def read(self, value: Any) -> Any:
@@ -454,8 +452,7 @@ class Network(OnLinks):
         commodities: Any = self.commodities  # what its check makes of it
         for source, target, volume, *_ in commodities:
             name = f"{source} > {target}"
-            if name in found:
-                raise InvalidInput(f"Give {name} once, with all its demand.", setting="commodities")
+            refuse(name in found, f"Give {name} once, with all its demand.", setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -576,8 +573,7 @@ class Network(OnLinks):
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):
             found = np.ascontiguousarray(sent[:, self.owner] * per_entry)
-        if not np.isfinite(found).all():
-            raise InvalidInput("Costs times demands are too large: use other units.")
+        refuse(not np.isfinite(found).all(), "Costs times demands are too large: use other units.")
         return Linear._unchecked(C=frozen(found))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> batch.Batch:

@@ -28,7 +28,7 @@ import numpy as np
 
 from tidewolf.core import batch, frames, types
 from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
-from tidewolf.core.errors import InvalidInput, UnknownNode, require
+from tidewolf.core.errors import InvalidInput, UnknownNode, refuse, require
 from tidewolf.core.settings import Text
 from tidewolf.files import FileFormat, Graph, Table, read_columns, read_graph, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, read_edges, require_seen
@@ -162,8 +162,7 @@ class NetworkFiles(NamedTuple):
             A = self.spent(weights.reshape(-1, weights.shape[-1]), sent)
             limits.append(linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets))
         if self.objective == MAX_UTILIZATION:
-            if "costs" in numbers:
-                raise InvalidInput("With max-utilization there are no costs.", setting="costs")
+            refuse("costs" in numbers, "With max-utilization there are no costs.", setting="costs")
             return network.max_utilization(capacities, sent), limits
         limit = network.limits(capacities, sent)
         limits += [] if isinstance(limit, batch.Unlimited) else [limit]

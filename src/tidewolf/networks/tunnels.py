@@ -26,7 +26,7 @@ import numpy as np
 
 from tidewolf.core import arrays, frames, settings
 from tidewolf.core.arguments import all_different, shown
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, refuse
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.functions import MaxUtilization
@@ -195,8 +195,7 @@ class Tunnels(OnLinks):
         ways = list[list[Tunnel]]()
         for pair in self.pairs:
             source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
-            if source == target:
-                raise InvalidInput(f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
+            refuse(source == target, f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
             ways.append([self._tunnel(way) for way in find(source, target, self.k)])
             if not ways[-1]:
                 raise no_way(*pair, "pairs")
