@@ -455,7 +455,8 @@ class TableProblem:
         if (named := self.tables.constraints) is not None:
             limits.append(build_choice(named, self.place.within("constraints"), array))
         assert losses is not None
-        return losses, as_constraints(limits, losses), next(iter(times), None)
+        limit = limits[0] if len(limits) == 1 else as_constraints(limits, losses)
+        return losses, limit, next(iter(times), None)
 
     def _info(self, times: NDArray | None, length: int, rounds: int) -> dict[str, Any]:
         found, advice = dict[str, Any](), dict[str, Floats]()
