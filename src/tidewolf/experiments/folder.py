@@ -56,7 +56,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
@@ -304,7 +304,7 @@ class RunFolder:
             beside = file.with_name(f"{job.label}.decisions")
             found = DecisionLog(beside, recording.stream.shape, recording.t)
             log = recording.decisions = found if found.holds else None
-        try:
+        with nullcontext() if log is None else closing(log):
             done = jobs.advance(
                 recording,
                 file,
@@ -314,9 +314,6 @@ class RunFolder:
                 saving=(lambda: None) if log is None else log.sync,
                 stopping=stopping,
             )
-        finally:
-            if log is not None:
-                log.close()
         if not done:
             raise Interrupted(
                 f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "

@@ -369,8 +369,8 @@ def from_files(
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
     objective = Text(choices=OBJECTIVES)(objective, "objective")
-    which: Any = {"numbers": numbers, "optional": OPTIONAL, "directed": directed}
-    read = read_graph(graph, **which, format=format)
+    how: Any = {"optional": OPTIONAL, "directed": directed, "format": format}
+    links = LinkColumns(read_graph(graph, numbers=numbers, **how), str(path))
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif frames.is_frame(commodities):
@@ -378,7 +378,7 @@ def from_files(
     settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
     if tunnels is not None:
         settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
-    files = of_graph(LinkColumns(read, str(path)), source, target, commodities, lengths, **settings)
+    files = of_graph(links, source, target, commodities, lengths, **settings)
     files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     tables = {}

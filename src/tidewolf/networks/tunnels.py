@@ -96,8 +96,7 @@ class Tunnels(OnLinks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = None if self.paths is None else self._own_ways(self.paths)
-        ways = self._ways() if own is None else own
+        ways = self._ways() if self.paths is None else self._own_ways(self.paths)
         object.__setattr__(self, "paths", tuple(path for some in ways for path in some))
 
     def __repr__(self) -> str:
