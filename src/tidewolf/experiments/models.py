@@ -51,6 +51,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
 Objective = Literal["cost", "max-utilization"]
+Gaps = Literal["refuse", "unseen", "last"]
 
 NO_FILES = "a request names no files: give the rows themselves"
 # Keys of a table, more than any has.
@@ -496,14 +497,17 @@ BudgetTables = Annotated[
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
 
-class Rows(pydantic.create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[misc]
-    """A stream from tables; the names of their files, or functions by kind."""
-
-    advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
-    objective: Objective = "cost"
-    gaps: Literal["refuse", "unseen", "last"] = "refuse"
-    losses: Functions | None = None
-    constraints: Functions | None = None
+# A stream from tables: the names of their files, or functions by kind.
+Rows = pydantic.create_model(
+    "Rows",
+    __base__=Strict,
+    **_PATHS,
+    advice=(Annotated[dict[str, TableFile], Field(min_length=1)] | None, None),
+    objective=(Objective, "cost"),
+    gaps=(Gaps, "refuse"),
+    losses=(Functions | None, None),
+    constraints=(Functions | None, None),
+)
 
 
 def _stream(table: Any, info: Info) -> Choice | keys.Tables | None:
