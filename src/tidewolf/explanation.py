@@ -467,18 +467,18 @@ def _over(limits: Sequence[Limit]) -> list[str]:
 # --- making one -----------------------------------------------------------------------------------
 
 
-def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
-    """The past that these steps of a file make, each with the state before it and its event."""
-    past = Past(learner, late.next_round(steps[0][0]) if steps else 0, came, FEW)
-    for before, event, _ in steps:
-        seen = None
+def rebuilt(learner: Learner[Any], steps: Sequence[Step], came: str) -> Past:
+    """The past that these steps of a file make, each of one event."""
+    past = Past(learner, steps[0].number if steps else 0, came, FEW)
+    for step in steps:
+        (event,), seen = step.events, None
         if isinstance(event, events.Observe):
             number, given, played = event.arrival[:3]
             if played is None:
-                state = compiled_rounds.whole(before)
+                state = compiled_rounds.whole(step.place.state)
                 played = played_point(learner, state, given, PastDecision(number, state).x(learner))
             seen = RoundFeedback(number, given, played)
-        past.add(Step(late.next_round(before), before, {}, (event,), seen))
+        past.add(step._replace(observed=seen))
     past.is_whole = True
     return past
 
@@ -651,7 +651,7 @@ def explained(
     """Explain the decision of the next round of a session that is here now, or of a pending one;
     `reasons` says why advisers were skipped.
     """
-    latest = compiled_rounds.whole(now.before)
+    latest = compiled_rounds.whole(now.place.state)
     pending = tuple(one.round for one in events.waiting(latest))
     if number not in (rounds := (*pending, late.next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")

@@ -28,7 +28,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, cast, final
 
 from tidewolf import explanation, observation
 from tidewolf.core import batch, checkpoint, errors
@@ -40,9 +40,10 @@ from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
-from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
-from tidewolf.methods import capabilities, compiled_rounds, late
+from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, Place, RoundFeedback, Step
+from tidewolf.methods import capabilities, late
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, few_threads, refuse_state
+from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -133,7 +134,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             words = "A durable session cannot be copied or pickled; save(path) copies its state."
             raise errors.NotSupported(words)
         with self._turn:
-            own = {"_keeper": self._keeper.copy(), "_shown": compiled_rounds.whole(self._shown)}
+            own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
         return {**vars(self), **own, "_turn": None, "_past": None}
 
@@ -208,19 +209,20 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @property
     def _now(self) -> S:
         """The state now, which the keeper alone holds: an interrupt cannot part the two."""
-        if self._keeper.arrays is None:
-            return self._keeper.state
-        with self._turn:  # made of what a kernel left, once
-            return self._keeper.state
+        state: Any = self._keeper.place.state
+        if isinstance(state, ArrayState):
+            with self._turn:  # made of what a kernel left, once
+                state = state.state
+        return cast(S, state)
 
     @property
     def _progress(self) -> Any:
-        return self._keeper.arrays or self._keeper.state
+        return self._keeper.place.state
 
     @property
-    def _place(self) -> Step:
-        state = self._progress
-        return Step(late.next_round(state), state, self._keeper.info_ids)
+    def _here(self) -> Step:
+        place = self._keeper.place
+        return Step(late.next_round(place.state), place)
 
     def _ask(self, do: Callable[[], T]) -> T:
         """Once more if an adviser failed, which is skipped from then on. In a context of its own
@@ -256,8 +258,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if events or then:
                 self._take([*events, *then])
             else:
-                self._past.add(self._place)
-                self._keeper.commit_next()
+                self._past.add(self._here)
+                self._keeper.place = self._keeper.place.committed(self.learner)
 
     def _take(
         self,
@@ -269,7 +271,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         is what explanations need of the feedback.
         """
         keeper, at_once = self._keeper, not self._advisers.in_threads
-        self._past.add(self._place._replace(events=events, observed=observed))
+        self._past.add(self._here._replace(events=events, observed=observed))
         if not at_once or observed is None:
             keeper.take(events, content, commit_next=at_once)
             return
@@ -283,7 +285,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def close(self) -> None:
         """Close the database. Does nothing for a session in memory; safe to call twice."""
         if self._journal is not None:
-            self._journal.close()
+            with self._turn:
+                self._journal.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -328,12 +331,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
-            past = self._past.migrated(learner, self._place)
+            past = self._past.migrated(learner, self._here)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
             finally:
-                if self._keeper.state is not before:
+                if self._now is not before:
                     self._past = past
 
     def rollback(self, round: int) -> None:
@@ -370,11 +373,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
             self._shown, before = None, self._now
-            past, then = self._past.back_to(number, self._place)
+            past, then = self._past.back_to(number, self._here)
             try:
                 self._keeper.rollback(number, then)
             finally:
-                if self._keeper.state is not before:
+                if self._now is not before:
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
@@ -470,7 +473,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             If it cannot be written, such as on a full disk; the old file stays.
         """
         with self._turn:  # all of one moment
-            learner, state, info_ids = self.learner, self._now, self._keeper.info_ids
+            learner, state, info_ids = self.learner, self._now, self._keeper.place.info_ids
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
         data = checkpoint.with_session(learner.save(state), info_ids, contents)
         try:
@@ -528,7 +531,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
-            seen = self._past.newest_feedback(self._place)
+            seen = self._past.newest_feedback(self._here)
             return None if seen is None else seen.x
 
     @property
@@ -537,7 +540,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         None if only numbers were observed.
         """
         with self._turn:
-            newest = self._past.newest_feedback(self._place)
+            newest = self._past.newest_feedback(self._here)
             seen = None if newest is None else newest.last
             return (seen.losses, seen.constraints) if isinstance(seen, FullInformation) else None
 
@@ -666,12 +669,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
             past, journal, steps = self._past, self._journal, list[Any]()
-            is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
+            is_known = past.is_whole or past.decision_of(number, self._here)[1].round is not None
             if journal is not None and number > 0 and not is_known:
                 with suppress(errors.TidewolfError):
                     steps = journal.way()
                 self._past = explanation.rebuilt(self.learner, steps, past.came)
-            known = self._past, self._place, number, names, skipped
+            known = self._past, self._here, number, names, skipped
             return explanation.explained(self.learner, *known, self._expired_in_words())
 
     def play(
@@ -738,12 +741,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        arrays, info = self._keeper.arrays, None
-        if arrays is not None and (
+        now, info = self._keeper.place.state, None
+        if isinstance(now, ArrayState) and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
-            self._shown = arrays
-            return arrays.x
+            self._shown = now
+            return now.x
         if isinstance(advice, Mapping):
             advice = {
                 name: observation.by_name(self.learner, x, f"The advice {shown(name)}", gaps=True)
@@ -766,7 +769,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
 
     def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
         state, upcoming = self._now, late.next_round(self._now)
-        is_shown = compiled_rounds.whole(self._shown) is state
+        is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
@@ -787,7 +790,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             return own.x
         if number < upcoming:
             raise errors.InvalidInput(f"Round {number} {self._over(number)}; {upcoming} is next.")
-        if number in self._keeper.info_ids and (is_shown or not self._skipped_already):
+        if number in self._keeper.place.info_ids and (is_shown or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
             if is_shown:
@@ -802,13 +805,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @property
     def _skipped_already(self) -> tuple[str, ...]:
         """Experts skipped when the next round was committed without side information."""
-        info = self._past.next_info(self._place)
+        info = self._past.next_info(self._here)
         return () if info is None or not info.says_nothing else info.skipped or ()
 
     def _require_info(self, number: int, info: RoundInfo | None) -> None:
         if info is None:
             return
-        given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
+        given, decided_on = info.identity or "", self._keeper.place.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
             raise errors.OtherContent(
@@ -994,20 +997,30 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         """Observe per round of these functions through the learner's kernel, if rounds come one by
         one and nothing is known before them; False if that cannot be.
         """
-        keeper = self._keeper
+        keeper, journal = self._keeper, self._journal
         if self._advisers.in_threads or not (number is None or type(number) is int):
             return False
         with self._turn:
-            before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or not (
-                before.is_plain and (number is None or keeper.is_next(number))
-            ):
+            place = keeper.place
+            if not isinstance(place.state, ArrayState):
+                in_order = not (keeper.numbered or place.info_ids)
+                begins = in_order if journal is None else not kernel.advisers
+                if not (begins and kernel.plays_live and kernel.takes(place.state)):
+                    return False
+                place = keeper.place = place._replace(state=kernel.begin(place.state))
+            before = place.state
+            # a session in memory notes no contents of numbered rounds here
+            is_next = number is None or (journal is not None and number == before.number)
+            if not (before.is_plain and is_next):
                 return False
             found = kernel.play(before, functions, 0, 1)
             if found.done:
-                step = Step(before.number, before, keeper.info_ids, (), given)
+                step = Step(before.number, place, (), given)
                 self._past.add(step)
-                keeper.take_arrays(found, step, number is not None)
+                if journal is None:
+                    keeper.place = Place(found.after)
+                else:
+                    journal.take_arrays(found, step, number is not None)
             return bool(found.done)
 
     def _observe(
@@ -1028,7 +1041,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         if own is None and number != current:
             self._require_same_content(number, content)
             return
-        is_committed = isinstance(now, compiled_rounds.ArrayState)
+        is_committed = isinstance(now, ArrayState)
         before = now if is_committed or own is not None else self.state
         x = now.x if is_committed else learner.act(before) if own is None else own.x
         if played is not None:
