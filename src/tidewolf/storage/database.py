@@ -333,16 +333,8 @@ class Row(NamedTuple):
         return digest(before, f"{number} {kind} {first} {epoch} ".encode(), data)
 
 
-class Content(NamedTuple):
-    head: Head
-    # the last snapshot
-    state: bytes
-    # the link of its event
-    link: bytes
-    # the events after it
-    left: list[Row]
-
-
+# The last snapshot, the link of its event, and the events after it.
+Content: TypeAlias = tuple[bytes, bytes, list[Row]]
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
 # A head is known by these: each writer has an epoch of its own.
 _MOVE_HEAD = (
@@ -475,7 +467,7 @@ class Tables:
 
     # --- all of it --------------------------------------------------------------------------------
 
-    def read_content(self, where: str) -> Content:
+    def read_content(self, where: str) -> tuple[Head, Content]:
         try:
             head, states = self.read_head(), self._states()
             links, left, held = self._followed(head, states)
@@ -487,7 +479,7 @@ class Tables:
         require(
             held, BrokenFile, f"{where} is truncated or was changed. Go back to an earlier copy."
         )
-        return Content(head, states[head.snapshot][0], links[head.snapshot], left)
+        return head, (states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(
         self, head: Head, states: Mapping[int, Any]
@@ -523,7 +515,6 @@ class File:
         self.where = self.store = str(self.path)
         self.read_only = arguments.as_flag(read_only, "read_only")
         self._db: SQLite | None = None
-        self._tables: Tables | None = None
         self._lock: SQLite | None = None
         # the file of the lock, to be written to
         self._note = -1
@@ -531,30 +522,29 @@ class File:
         self._in_place = InPlace(self.path)
         self._acknowledged = 0
 
-    def open(self, learner: base.Learner[Any]) -> tuple[Content, int]:
+    def open(self, learner: base.Learner[Any]) -> tuple[Head, Content, int]:
         """All there is, checked, and the epoch of this writer, one more than that of the writer
         before; made if there is no file.
         """
         try:
             db = self._db = self._look() if self.read_only else self._opened(learner)
-            self._tables = Tables(db)
             with db.connection:
                 db.execute("BEGIN")
                 require_format(db, self.path, SESSION_FILE)
                 if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
                     raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
-                content = self._tables.read_content(self.where)
+                head, content = self.tables.read_content(self.where)
             if self._lock is not None:
                 ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
                 self._note = os.open(f"{self.path}-lock", os.O_WRONLY)
-                if self._acknowledged > (last := content.head.last):
+                if self._acknowledged > head.last:
                     raise BrokenFile(
-                        f"{self.path} holds {last} events, and {self._acknowledged} were "
+                        f"{self.path} holds {head.last} events, and {self._acknowledged} were "
                         "acknowledged: put its -wal back, or remove its -lock to do without them."
                     )
                 db.pragmas(*DURABLE)
                 self._in_place.require()
-            return content, content.head.epoch + 1
+            return head, content, head.epoch + 1
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
             fix = "Give a path in a folder where files can be made."
             raise explained(error, self.where, fix) from None
@@ -562,7 +552,7 @@ class File:
     @property
     def tables(self) -> Tables:
         words = f"The session in {self.where} is closed: open it again."
-        return require_some(self._tables, CheckpointError, words)
+        return Tables(require_some(self._db, CheckpointError, words))
 
     def require_writable(self) -> None:
         assert self.tables
@@ -573,11 +563,10 @@ class File:
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
         assert self._db is not None
-        assert self._tables is not None
         if last < self._acknowledged:
             self._acknowledge(last)
         with self._db.transaction():
-            do(self._tables)
+            do(self.tables)
         if last != self._acknowledged:
             self._acknowledge(last)
 
@@ -600,7 +589,7 @@ class File:
             os.close(self._note)
         if self._lock is not None:
             self._lock.close()
-        self._db = self._lock = self._tables = None
+        self._db = self._lock = None
         self._note = -1
         if self._copy is not None:
             self._copy.cleanup()
@@ -649,24 +638,19 @@ class File:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    files = [path, Path(f"{path}-wal")]
     for _ in range(_ATTEMPTS):
-        before = [_changed(file) for file in files]
-        for file, there in zip(files, before, strict=True):
-            copy = folder / file.name
-            copy.unlink(missing_ok=True)
-            if there is not None:
-                with suppress(FileNotFoundError):  # a writer that closes removes its log
-                    shutil.copyfile(file, copy)
-        if before == [_changed(file) for file in files]:
-            return folder / path.name
+        with suppress(FileNotFoundError):  # a writer that closes removes its log
+            before = _changed(path)
+            for copy in folder.iterdir():
+                copy.unlink()
+            for file in before:
+                shutil.copyfile(file, folder / file.name)
+            if before == _changed(path):
+                return folder / path.name
         time.sleep(0.01)
     raise CheckpointError(f"{path} changes faster than it can be copied: try again.")
 
 
-def _changed(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _changed(path: Path) -> dict[Path, tuple[int, int, int]]:
+    there = [(file, file.stat()) for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return {file: (of.st_ino, of.st_size, of.st_mtime_ns) for file, of in there}

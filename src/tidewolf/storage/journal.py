@@ -60,7 +60,7 @@ from tidewolf.methods.events import (
     stepped,
     waiting,
 )
-from tidewolf.storage.database import Content, Head, Row, Tables, digest
+from tidewolf.storage.database import Head, Row, Tables, digest
 from tidewolf.storage.session_store import Backend
 
 S = TypeVar("S", bound=Progress)
@@ -84,18 +84,18 @@ class Journal(Generic[S]):
         # contents of rounds that may not be on disk yet; rounds from 1
         self._fresh: dict[int, str | None] = {}
         try:
-            content, self._epoch = backend.open(learner)
-            self._head, self.place = content.head, self._resumed(content)
+            self._head, content, self._epoch = backend.open(learner)
+            self.place = self._resumed(*content)
             # whether contents of rounds are kept
             self.numbered = bool(backend.tables.last_contents(1))
         except BaseException:
             backend.close()
             raise
 
-    def _resumed(self, content: Content) -> Place:
+    def _resumed(self, state: bytes, link: bytes, left: Iterable[Row]) -> Place:
         try:
-            place = self._loaded(content.head.snapshot, content.link, content.state)
-            for _, after in self._again(place, content.left):
+            place = self._loaded(self._head.snapshot, link, state)
+            for _, after in self._again(place, left):
                 place = after
             return place
         except CheckpointError as error:

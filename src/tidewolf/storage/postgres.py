@@ -321,7 +321,6 @@ FRESH = 0.6
 TAKEOVER_AFTER = 10.0
 # How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
-# Servers of versions that had no such column are there as long as their connections.
 _LATER = "clock_timestamp() + make_interval(secs => $2)"
 _STAY = f"UPDATE servers SET until = {_LATER} WHERE id = $1 AND until > clock_timestamp()"
 
@@ -406,7 +405,7 @@ def prepare(db: Postgres) -> None:
     """The tables, made if there are none; servers that start together do so one after another.
     Refused if they are of another format.
     """
-    if not db.has_column("servers", "until"):
+    if not db.has_column("servers", "id"):
         with db.transaction():
             # The advisory lock of those who make tables.
             db.rows("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(b"tidewolf", signed=True),))
@@ -414,13 +413,7 @@ def prepare(db: Postgres) -> None:
                 database.make_store(db)
                 db.execute(
                     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-                    "since DOUBLE PRECISION NOT NULL)"
-                )
-            if not db.has_column("servers", "until"):
-                # Servers of versions that had no such column are there as long as their
-                # connections.
-                db.execute(
-                    "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
+                    "since DOUBLE PRECISION NOT NULL, until TIMESTAMPTZ NOT NULL)"
                 )
     database.require_format(db, db.where)
 
