@@ -26,12 +26,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors
+from tidewolf.core import arrays, errors, round_info
 from tidewolf.core.feedback import Feedback, FirstOrder
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.learners.migration import Move
-from tidewolf.methods import base, capabilities
+from tidewolf.methods import base, capabilities, kernel_functions
 from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
     Decide,
@@ -44,7 +43,6 @@ from tidewolf.methods.events import (
     round_of,
     waiting,
 )
-from tidewolf.methods.kernel_functions import Functions
 
 S = TypeVar("S", bound=base.Progress)
 
@@ -63,14 +61,14 @@ REPLACED = "The learner was replaced before this round"
 class RoundFeedback(NamedTuple):
     round: int
     # functions if a kernel played the round of costs
-    given: Feedback | Functions
+    given: Feedback | kernel_functions.Functions
     # what was played
     x: Array
 
     @property
     def last(self) -> Feedback:
         given = self.given
-        if isinstance(given, Functions):
+        if isinstance(given, kernel_functions.Functions):
             return given.seen_at(0)
         if isinstance(given, FirstOrder) or given.rounds == 1:
             return given
@@ -111,7 +109,7 @@ class Step(NamedTuple):
     place: Place
     events: Sequence[Event] = ()
     # a kernel's round was played at the point of the state, and has what was given alone
-    observed: RoundFeedback | Feedback | Functions | None = None
+    observed: RoundFeedback | Feedback | kernel_functions.Functions | None = None
 
     @property
     def feedback(self) -> RoundFeedback | None:
@@ -126,7 +124,7 @@ class PastDecision(NamedTuple):
     state: Any
     # the newest when it was decided
     feedback: RoundFeedback | None = None
-    info: RoundInfo | None = None
+    info: round_info.RoundInfo | None = None
 
     def x(self, learner: base.Learner[Any]) -> Array:
         own = decision(self.state, self.round)
@@ -175,7 +173,7 @@ class Past:
         made = [step for step in self._steps if step.place is not now.place]  # else it was refused
         return list(pairwise([*made, now]))
 
-    def next_info(self, now: Step) -> RoundInfo | None:
+    def next_info(self, now: Step) -> round_info.RoundInfo | None:
         found = None
         for step in self._steps:
             if step.number == now.number and step.place is not now.place:
@@ -190,7 +188,7 @@ class Past:
         feedback, found, info = (
             self._over.feedback,
             dict[int, PastDecision](),
-            dict[int, RoundInfo](),
+            dict[int, round_info.RoundInfo](),
         )
         for step, then in self._pairs(now):
             if step.place.state is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core import arrays, conforming, frames, oracle, round_info
+from tidewolf.core import arrays, conforming, frames, oracle, round_info, values
 from tidewolf.core.arguments import as_items, listed, shown
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongShape, WrongType
@@ -22,11 +22,9 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import identity
 from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.methods import base, capabilities, partly_seen
-from tidewolf.methods.compiled_rounds import whole
+from tidewolf.methods import base, capabilities, compiled_rounds, partly_seen
 from tidewolf.sets.simplices import Simplex, SimplexProduct
 
 _DOUBLE = np.dtype(np.float64)
@@ -58,8 +56,8 @@ def given_feedback(
     if isinstance(feedback, Feedback) and not given:
         return _checked(learner, feedback)
     if feedback is None:
-        whole = len(names & {"weights", "budgets"}) != 1
-        if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
+        compiled_rounds.whole = len(names & {"weights", "budgets"}) != 1
+        if len(names & _LOSSES) == 1 and compiled_rounds.whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
             both = "loss_value", "constraint_value"
@@ -238,7 +236,10 @@ def require_functions(
             raise WrongType(f"The {name} must be a batch, as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
-        stream, most = Stream(*seen), capabilities.rounds_at_once(learner, whole(state))
+        stream, most = (
+            Stream(*seen),
+            capabilities.rounds_at_once(learner, compiled_rounds.whole(state)),
+        )
         if stream.shape != shape:
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
@@ -312,6 +313,6 @@ def content(seen: Feedback, played: Array | None, costs: Array | None = None) ->
     if costs is not None and isinstance(seen, FullInformation) and isinstance(seen.losses, Linear):
         seen = seen._replace(losses=Linear._unchecked(C=costs[None, ...]))
     try:
-        return identity((type(seen).__name__, tuple(seen), played))
+        return values.identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:
         return ""

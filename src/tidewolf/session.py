@@ -31,17 +31,16 @@ from functools import partial
 from typing import Any, Generic, TypeVar, cast, final
 
 from tidewolf import explanation, observation
-from tidewolf.core import batch, checkpoint, errors
+from tidewolf.core import batch, checkpoint, errors, round_info
 from tidewolf.core.arguments import as_items, as_kind, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
 from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, Place, RoundFeedback, Step
-from tidewolf.methods import capabilities, late
+from tidewolf.methods import capabilities, late, partly_seen
 from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, few_threads, refuse_state
 from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
@@ -55,7 +54,6 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.kernel_functions import Functions
-from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=Progress)
@@ -241,13 +239,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         return copy_context().run(ask)
 
     def _commit_next(
-        self, info: RoundInfo | None, until: float | None, then: Sequence[Event] = ()
+        self, info: round_info.RoundInfo | None, until: float | None, then: Sequence[Event] = ()
     ) -> None:
         """Commit the next round with its side information, then apply `then`. Once decisions have
         had a deadline, or an adviser has failed, each adviser that is late or fails is skipped, and
         its name is kept.
         """
-        state, known = self._now, info or RoundInfo()
+        state, known = self._now, info or round_info.RoundInfo()
         heard = self._advisers.hear(lambda: after(self.learner, state, SetInfo(known)), until)
         self._advisers.skip(heard.skipped, late.next_round(state))
         skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
@@ -525,7 +523,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         1
         """
         state = self._progress
-        return int(getattr(getattr(state, "since", state), "costs", LastCosts()).imputed)
+        return int(
+            getattr(getattr(state, "since", state), "costs", partly_seen.LastCosts()).imputed
+        )
 
     @property
     def last_played(self) -> Array | None:
@@ -753,7 +753,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 for name, x in advice.items()
             }
         if not time is context is advice is forecast is unavailable is None:
-            info = RoundInfo(time, context, advice, forecast, unavailable)
+            info = round_info.RoundInfo(time, context, advice, forecast, unavailable)
             observation.require_fitting(self.learner, info)
         number = None if round is None else as_count(round, "The round", least=0)
         if deadline is not None:
@@ -767,7 +767,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 self._advisers.limit(deadline)
             return self._ask(lambda: self._decision(number, info, until))
 
-    def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
+    def _decision(
+        self, number: int | None, info: round_info.RoundInfo | None, until: float | None
+    ) -> Array:
         state, upcoming = self._now, late.next_round(self._now)
         is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
@@ -808,7 +810,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         info = self._past.next_info(self._here)
         return () if info is None or not info.says_nothing else info.skipped or ()
 
-    def _require_info(self, number: int, info: RoundInfo | None) -> None:
+    def _require_info(self, number: int, info: round_info.RoundInfo | None) -> None:
         if info is None:
             return
         given, decided_on = info.identity or "", self._keeper.place.info_ids.get(number)
@@ -823,7 +825,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             return "expired: its feedback came too late (expire_after)"
         return "was observed already"
 
-    def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
+    def _require_same_point(
+        self, state: S, info: round_info.RoundInfo, until: float | None
+    ) -> None:
         known = partial(capabilities.with_info, self.learner, state, info)
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())

@@ -42,18 +42,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 import numpy as np
 import orjson
 
-from tidewolf.core import arrays, batch, errors
+from tidewolf.core import arrays, batch, errors, round_info
 from tidewolf.core.arguments import listed
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require_some
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
-from tidewolf.methods.available import distance_moved, entries_out
-from tidewolf.methods.budget import BudgetSums
-from tidewolf.methods.capabilities import LateFeedback, experts_of
+from tidewolf.methods import available, budget, capabilities
 from tidewolf.service import models as m
 from tidewolf.service.models import Built, Point, Settings
 from tidewolf.session import Session
@@ -170,7 +167,7 @@ class Note(NamedTuple):
             "previous": _named(names, before),
             "mode": self.mode,
             "source": self.source,
-            "moved": None if x is None or before is None else distance_moved(x, before),
+            "moved": None if x is None or before is None else available.distance_moved(x, before),
             "reason": self.reason,
             **({} if proposal is None else {"proposal": proposal}),
         }
@@ -427,7 +424,7 @@ class HostedSession:
         self.built, self.entries, self.K = built, built.reader, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
         self._follows_clock = follows_clock(built.learner)
-        self.takes_late = isinstance(built.learner, LateFeedback)
+        self.takes_late = isinstance(built.learner, capabilities.LateFeedback)
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -480,7 +477,7 @@ class HostedSession:
             )
             return self._answer(number, over)
         info = self._side_info(body)
-        known = RoundInfo(**info) if info else None
+        known = round_info.RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
         if number > self.session.round and waiting > most:
@@ -510,7 +507,11 @@ class HostedSession:
         return {key: it for key, it in given.items() if it is not None}
 
     def _decide(
-        self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
+        self,
+        number: int,
+        body: m.DecisionRequest,
+        info: dict[str, Any],
+        known: round_info.RoundInfo | None,
     ) -> Note:
         is_current = number == self.session.round
         is_plain = not info and is_current and number not in self.session.pending
@@ -523,7 +524,7 @@ class HostedSession:
         wanted = override(self.settings, None if incumbent is None else _flat(incumbent))
         if wanted is not None and wanted.source == INCUMBENT and incumbent is not None:
             self.built.require_member(incumbent, "The incumbent's point")
-        note = self._chosen(number, wanted, own, failure, entries_out(self.K, known))
+        note = self._chosen(number, wanted, own, failure, available.entries_out(self.K, known))
         note = note._replace(info_id="" if known is None else known.identity or "")
         if not is_plain or number in self.answers or note.source != "learner" or failure:
             note = note._replace(at=self.asked_at.setdefault(number, self.host.clock()))
@@ -718,7 +719,7 @@ class HostedSession:
         for key in ("fallback", "incumbent", "pin"):
             own[key] = _named(names, getattr(settings, key))
         oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
-        sums = getattr(session.state, "budgets", BudgetSums())
+        sums = getattr(session.state, "budgets", budget.BudgetSums())
         spent = zip(sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False)
         saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
@@ -740,7 +741,11 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        return {"experts": Experts(experts_of(self.session.learner, self.session.state)).plain()}
+        return {
+            "experts": Experts(
+                capabilities.experts_of(self.session.learner, self.session.state)
+            ).plain()
+        }
 
     def explanation(self) -> dict[str, Any]:
         """Why the learner's decision is what it is, with rounds counted from 1."""

@@ -28,7 +28,16 @@ from typing import Any, Generic, TypeVar, final
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import arguments, arrays, checkpoint, conforming, errors, oracle, values
+from tidewolf.core import (
+    arguments,
+    arrays,
+    checkpoint,
+    conforming,
+    errors,
+    oracle,
+    round_info,
+    values,
+)
 from tidewolf.core.batch import Batch
 from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
 from tidewolf.core.feedback import (
@@ -41,14 +50,12 @@ from tidewolf.core.feedback import (
     Limits,
     Spend,
 )
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, Place, Step, carried
-from tidewolf.methods import late, partly_seen
+from tidewolf.methods import capabilities, late, partly_seen
 from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.capabilities import beginning
 from tidewolf.methods.compiled_rounds import Progressed, whole
 from tidewolf.methods.events import (
     Decide,
@@ -312,7 +319,7 @@ class Journal(Generic[S]):
             if upcoming < number or (place.last == head.first and is_it):
                 break
         else:
-            place = Place(beginning(self.learner), link=head.base)
+            place = Place(capabilities.beginning(self.learner), link=head.base)
             if head.first > 0:
                 raise InvalidInput(
                     f"Round {number} cannot be gone back to: the history in {self._backend.where} "
@@ -516,7 +523,7 @@ def _newer(what: str) -> errors.NewerFormat:
 # --- side information -----------------------------------------------------------------------------
 
 
-def encode_info(info: RoundInfo) -> bytes:
+def encode_info(info: round_info.RoundInfo) -> bytes:
     given = {name: part for name, part in info._asdict().items() if part is not None}
     if info.advice is not None:
         given["advice"] = tuple(info.advice.items())
@@ -525,12 +532,12 @@ def encode_info(info: RoundInfo) -> bytes:
     return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
 
 
-def decode_info(data: bytes, center: Array) -> RoundInfo:
+def decode_info(data: bytes, center: Array) -> round_info.RoundInfo:
     kind, record = checkpoint.unpacked(data, center)
-    given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
+    given = _checked_fields(record if kind == _INFO else None, round_info.RoundInfo._fields, _INFO)
     if "advice" in given:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
         given["forecast"] = tuple(restored(*each) for each in given["forecast"])
     skipped = tuple(given.pop("skipped", ()))
-    return RoundInfo(**given).with_skipped(skipped)
+    return round_info.RoundInfo(**given).with_skipped(skipped)

@@ -59,8 +59,7 @@ from tidewolf.core.errors import (
     require,
 )
 from tidewolf.core.values import identity
-from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import beginning
+from tidewolf.methods import base, capabilities
 from tidewolf.storage import database, postgres
 
 NAME = "tidewolf.db"
@@ -641,7 +640,7 @@ class SessionHandle:
         self._lease = 0
         self._lost: CheckpointError | None = None
 
-    def open(self, learner: Learner[Any]) -> tuple[database.Head, database.Content, int]:
+    def open(self, learner: base.Learner[Any]) -> tuple[database.Head, database.Content, int]:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
@@ -658,11 +657,14 @@ class SessionHandle:
         self._epoch = head.epoch
         return head, content, head.epoch
 
-    def _claim(self, learner: Learner[Any]) -> None:
+    def _claim(self, learner: base.Learner[Any]) -> None:
         self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
-            begun = database.digest(identity(learner).encode()), learner.save(beginning(learner))
+            begun = (
+                database.digest(identity(learner).encode()),
+                learner.save(capabilities.beginning(learner)),
+            )
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)
