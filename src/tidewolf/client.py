@@ -189,10 +189,10 @@ class Client(AbstractContextManager["Client"]):
         timeout: float = 10.0,
         attempts: int = 5,
     ) -> None:
-        if not isinstance(session, str) or not _NAME.fullmatch(session):
-            raise errors.InvalidInput(
-                f"A session's name must fit {_NAME.pattern}, not {shown(session)}."
-            )
+        errors.refuse(
+            not isinstance(session, str) or not _NAME.fullmatch(session),
+            f"A session's name must fit {_NAME.pattern}, not {shown(session)}.",
+        )
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
             raise errors.InvalidInput("A token is signs of ASCII without spaces.")
         self.name, self.url = session, _checked_url(url)

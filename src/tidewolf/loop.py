@@ -139,10 +139,10 @@ def _feed(
             f"Expected a Stream(losses, constraints), or rounds that are each {support.SUCH}, "
             f"not {type(rounds).__name__}."
         )
-    if arrays.as_count(first, "The first round", least=0):
-        raise errors.InvalidInput(
-            f"Rounds that come one by one begin with the next, not with {first}."
-        )
+    errors.refuse(
+        arrays.as_count(first, "The first round", least=0),
+        f"Rounds that come one by one begin with the next, not with {first}.",
+    )
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 

@@ -308,10 +308,10 @@ class Memory(Generic[S]):
         place = self._after(before, events)
         if commit_next:
             place = place.committed(self.learner)
-        if self.place is not before:
-            raise errors.InvalidInput(
-                "A function called observe while evaluated: only that call counts."
-            )
+        errors.refuse(
+            self.place is not before,
+            "A function called observe while evaluated: only that call counts.",
+        )
         over = {
             round_of(place.state, event): EXPIRED if isinstance(event, Expire) else content or None
             for event in events

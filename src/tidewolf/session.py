@@ -777,10 +777,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         if own is not None:
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
-            if number - upcoming > MOST_AHEAD:
-                raise errors.InvalidInput(
-                    f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}."
-                )
+            errors.refuse(
+                number - upcoming > MOST_AHEAD,
+                f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}.",
+            )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -1068,10 +1068,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= late.next_round(self._now):
-            raise errors.InvalidInput(
-                f"Round {number} was not decided yet: call play(round={number}) first."
-            )
+        errors.refuse(
+            number >= late.next_round(self._now),
+            f"Round {number} was not decided yet: call play(round={number}) first.",
+        )
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

@@ -65,6 +65,7 @@ from tidewolf.core.errors import (
     TidewolfError,
     TooMany,
     UnknownSession,
+    refuse,
     require,
 )
 from tidewolf.service import hosted_session, pages, requests
@@ -694,11 +695,11 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     is_loopback = host.lower() == "localhost"
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
-    if not (has_tokens or insecure or is_loopback):
-        raise InvalidInput(
-            f"At {host} other machines could use the service without a token: give --token-file, "
-            "or --insecure, or stay at 127.0.0.1."
-        )
+    refuse(
+        not (has_tokens or insecure or is_loopback),
+        f"At {host} other machines could use the service without a token: give --token-file, "
+        "or --insecure, or stay at 127.0.0.1.",
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:

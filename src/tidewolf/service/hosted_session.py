@@ -44,7 +44,7 @@ import orjson
 
 from tidewolf.core import arrays, batch, errors, round_info
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require_some
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, refuse, require_some
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.functions.combined import limit_names
@@ -620,11 +620,11 @@ class HostedSession:
         played = None
         if body.played is not None:
             played = self.entries.point(body.played, "What was played")
-        if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
-                f"{current + 1} is current."
-            )
+        refuse(
+            number > current,
+            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+            f"{current + 1} is current.",
+        )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:

@@ -525,10 +525,10 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    if not (body.incumbent is None or body.mode == "shadow"):
-        raise errors.InvalidInput(
-            f"An incumbent's point is played in shadow, not in mode {body.mode}."
-        )
+    errors.refuse(
+        body.incumbent is not None and body.mode != "shadow",
+        f"An incumbent's point is played in shadow, not in mode {body.mode}.",
+    )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
     _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))

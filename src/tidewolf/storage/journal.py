@@ -39,7 +39,7 @@ from tidewolf.core import (
     values,
 )
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
+from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
@@ -295,11 +295,11 @@ class Journal(Generic[S]):
             if step.number == number and not isinstance(step.events[0], Expire):
                 break
             place = after
-        if late.next_round(place.state) != number:
-            raise InvalidInput(
-                f"Round {number} was observed together with rounds before it: go back to the "
-                "first of them."
-            )
+        errors.refuse(
+            late.next_round(place.state) != number,
+            f"Round {number} was observed together with rounds before it: go back to the "
+            "first of them.",
+        )
         head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
         note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
         self._commit(head, place, note=note)
@@ -320,11 +320,11 @@ class Journal(Generic[S]):
                 break
         else:
             place = Place(capabilities.beginning(self.learner), link=head.base)
-            if head.first > 0:
-                raise InvalidInput(
-                    f"Round {number} cannot be gone back to: the history in {self._backend.where} "
-                    "begins later (keep_history=False, or the learner was replaced)."
-                )
+            errors.refuse(
+                head.first > 0,
+                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                "begins later (keep_history=False, or the learner was replaced).",
+            )
         return place, self._again(place, tables.rows_after(place.last, head.last))
 
     def migrate(self, learner: Learner[Any], state: Any) -> None:
