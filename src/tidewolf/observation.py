@@ -56,8 +56,8 @@ def given_feedback(
     if isinstance(feedback, Feedback) and not given:
         return _checked(learner, feedback)
     if feedback is None:
-        compiled_rounds.whole = len(names & {"weights", "budgets"}) != 1
-        if len(names & _LOSSES) == 1 and compiled_rounds.whole and names <= _LOSSES | _LIMITS:
+        whole = len(names & {"weights", "budgets"}) != 1
+        if len(names & _LOSSES) == 1 and whole and names <= _LOSSES | _LIMITS:
             return given_functions(learner, given)
         if names == {"constraint_value", "loss_value"}:
             both = "loss_value", "constraint_value"

@@ -75,6 +75,12 @@ class SQLite:
     name = "TEXT"
     keyed = " WITHOUT ROWID"
     locking = ""
+    # statements after which no row of the audit can be changed or removed
+    append_only = tuple(
+        f"CREATE TRIGGER audit_{act} BEFORE {act} ON audit BEGIN "
+        "SELECT RAISE(ABORT, 'rows of audit are never changed'); END"
+        for act in ("update", "delete")
+    )
 
     def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
         self._turn = threading.Lock()
@@ -127,14 +133,6 @@ class SQLite:
     def __exit__(self, *error: Any) -> None:
         self.connection.__exit__(*error)
 
-    def append_only(self, table: str) -> Iterable[str]:
-        """Statements after which no row of a table can be changed or removed."""
-        for act in ("UPDATE", "DELETE"):
-            yield (
-                f"CREATE TRIGGER IF NOT EXISTS {table}_{act.lower()} BEFORE {act} ON {table} BEGIN "
-                f"SELECT RAISE(ABORT, 'rows of {table} are never changed'); END"
-            )
-
     def changes(self) -> int:
         """Another number after another process wrote."""
         return int(self.rows("PRAGMA data_version")[0][0])
@@ -169,15 +167,12 @@ class InPlace:
 
     def holds(self) -> bool:
         """Whether the files are those that were opened; the log is made by the first commit."""
+        now = dict[str, Any]()
         for path in self._paths:
-            try:
-                status = os.stat(path)
-                if self._inodes.setdefault(path, inode := (status.st_dev, status.st_ino)) != inode:
-                    return False
-            except OSError:
-                if path in self._inodes:
-                    return False
-        return True
+            with suppress(OSError):
+                now[path] = (status := os.stat(path)).st_dev, status.st_ino
+        self._inodes = now | self._inodes
+        return now == self._inodes
 
     def require(self) -> None:
         if not self.holds():
@@ -248,7 +243,7 @@ def make_tables(db: Database, tables: Mapping[str, str]) -> None:
 
 def make_store(db: Database) -> None:
     make_tables(db, STORE_TABLES)
-    for statement in db.append_only("audit"):
+    for statement in db.append_only:
         db.execute(statement)
     db.execute("INSERT INTO store VALUES ('format', ?)", (str(FORMAT),))
 

@@ -129,6 +129,12 @@ class Postgres:
     name = 'TEXT COLLATE "C"'
     keyed = ""
     locking = " FOR UPDATE"
+    append_only = (
+        "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'",
+        "CREATE TRIGGER audit_never BEFORE UPDATE OR DELETE OR TRUNCATE ON audit "
+        "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()",
+    )
 
     def __init__(self, url: str) -> None:
         self._driver, self.where = driver(), without_password(url)
@@ -233,16 +239,6 @@ class Postgres:
             "attname = ?"
         )
         return bool(self.rows(sql, (table, column)))
-
-    def append_only(self, table: str) -> Iterable[str]:
-        yield (
-            "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
-        )
-        yield (
-            f"CREATE TRIGGER {table}_never BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
-            "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
-        )
 
     def changes(self) -> int:
         """How often sessions were restored, by any process."""
