@@ -116,14 +116,9 @@ def error_of(
     kind = getattr(errors, str(problem.get("title")), None)
     if not (isinstance(kind, type) and issubclass(kind, errors.TidewolfError)):
         kind = _BY_STATUS.get(status, errors.TidewolfError)
-    more: dict[str, Any] = {}
-    if issubclass(kind, errors.HeldElsewhere):
-        more["holder"] = str(problem.get("holder", ""))
-    elif issubclass(kind, errors.TooMany | errors.Overloaded):
-        more["retry_after"] = retry_after
-    elif issubclass(kind, errors.CyclicGraph):
-        more["cycle"] = ()
-    return kind(str(problem.get("detail")), **more)
+    more = {"holder": str(problem.get("holder", "")), "retry_after": retry_after}
+    own = {key: value for key, value in more.items() if hasattr(kind, key)}
+    return kind(str(problem.get("detail")), **own)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)

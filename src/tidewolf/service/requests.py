@@ -322,7 +322,6 @@ class Traffic:
         self._requests = Counter("requests", "Requests answered.", key, **common)
         about = "How long requests took. Unit: seconds."
         self._seconds = Histogram("request_seconds", about, key[:1], buckets=EDGES, **common)
-        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def enter(self) -> None:
         """Take in a request; the caller subtracts it from `in_flight` in the end."""
@@ -341,12 +340,8 @@ class Traffic:
         self.held += bytes_more
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        key = route, method, status
-        if key not in self._series:  # to find a series takes longer than to count in it
-            self._series[key] = self._requests.labels(*key), self._seconds.labels(route)
-        requests, times = self._series[key]
-        requests.inc()
-        times.observe(seconds)
+        self._requests.labels(route, method, status).inc()
+        self._seconds.labels(route).observe(seconds)
 
 
 @final

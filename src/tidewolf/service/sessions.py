@@ -344,7 +344,8 @@ class Sessions:
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            self.store.audit(caller.who, name, operate(hosted, body), body.why or "")
+            what = _OPERATIONS[type(body)](hosted, body)
+            self.store.audit(caller.who, name, what, body.why or "")
             answer = hosted.description()
         return Reply(200, answer, transaction.future)
 
@@ -508,15 +509,7 @@ def _built(info: SessionInfo) -> Built:
 # --- what operators do ----------------------------------------------------------------------------
 
 
-def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.Migration) -> str:
-    """Do what an operator asks for; returns what was done, for the audit."""
-    match body:
-        case m.ModeChange():
-            return _set_mode(hosted, body)
-        case m.Rollback():
-            return _roll_back(hosted, body.round - 1)
-        case m.Migration():
-            return _migrate(hosted, body)
+def _pin(hosted: HostedSession, body: m.Pin) -> str:
     pin = _member(hosted, body.decision, "The decision to pin")
     _set(hosted, hosted.settings.changed(pin=pin))
     return "unpin" if pin is None else "pin"
@@ -535,8 +528,9 @@ def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     return f"mode {body.mode}"
 
 
-def _roll_back(hosted: HostedSession, number: int) -> str:
-    before, session, store, name = hosted.next_round, hosted.session, hosted.store, hosted.name
+def _roll_back(hosted: HostedSession, body: m.Rollback) -> str:
+    number, before, session = body.round - 1, hosted.next_round, hosted.session
+    store, name = hosted.store, hosted.name
     ended(store.flushed(name)).result()
     try:
         session.rollback(number)
@@ -636,3 +630,12 @@ def _require_overrides(hosted: HostedSession) -> None:
             f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
             "Ensemble, or a LyapunovDescent."
         )
+
+
+# Each returns what was done, for the audit.
+_OPERATIONS: dict[type[m.Request], Callable[[HostedSession, Any], str]] = {
+    m.ModeChange: _set_mode,
+    m.Pin: _pin,
+    m.Rollback: _roll_back,
+    m.Migration: _migrate,
+}
