@@ -592,7 +592,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        found: late.Overrides = getattr(self._now, "overrides", late.Overrides())
+        state = self._progress
+        found: late.Overrides = getattr(
+            getattr(state, "since", state), "overrides", late.Overrides()
+        )
         return found
 
     def __repr__(self) -> str:

@@ -395,7 +395,6 @@ class HostedSession:
         # the notes of rounds that are not over
         self.answers: dict[int, Note] = {}
         self._demands: list[float] | None = None
-        self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
         rows = (
@@ -420,7 +419,6 @@ class HostedSession:
     def use(self, built: Built) -> None:
         self.built, self.entries, self.K = built, built.reader, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
-        self._follows_clock = follows_clock(built.learner)
         self.takes_late = isinstance(built.learner, capabilities.LateFeedback)
 
     # --- rounds -----------------------------------------------------------------------------------
@@ -635,7 +633,7 @@ class HostedSession:
                 ) from None
         else:
             is_new = number not in (*pending, *self.answers)
-            if is_new and body.time is not None and self._follows_clock:
+            if is_new and body.time is not None and follows_clock(self.built.learner):
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)
             note = self._observe(number, feedback, played, content)
@@ -663,17 +661,15 @@ class HostedSession:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        saved = None
-        if played is not None or self._is_overridden:
-            found, self._is_overridden = session.overrides, True
-            saved = [found.saved_loss, found.saved_violation, found.rounds]
+        found = session.overrides
+        saved = [found.saved_loss, found.saved_violation, found.rounds] if found.rounds else None
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
             observed=True,
             played=how,
             rounds=session.rounds,
             demands=self._demands,
-            saved=saved if saved and saved[2] else None,
+            saved=saved,
             at=self.host.clock(),
             cost=cost,
             violation=violation,
