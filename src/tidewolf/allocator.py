@@ -15,14 +15,14 @@ one of them, when the first is made, where skfolio is installed.
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 
 from tidewolf.core import arrays, batch, errors, frames
 from tidewolf.core.arguments import as_kind, did_you_mean, import_extra, listed, shown
 from tidewolf.core.settings import Text
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.experts import Static
 from tidewolf.functions import linear, smooth
@@ -51,8 +51,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
             from skfolio.optimization import BaseOptimization
 
             BaseOptimization.register(cls)
-        made: Self = super().__new__(cls)
-        return made
+        return cast(Self, super().__new__(cls))
 
 
 # The loss, the largest loss, and the members of each group, 1 for those in it.
@@ -134,10 +133,7 @@ class OnlineAllocator(_Estimator):
     """
 
     session_: Session[Any]
-    weights_: Array
-    weights_history_: Floats
     wealth_: float
-    n_rounds_: int
     _rule: _Rule
 
     def __init__(

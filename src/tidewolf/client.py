@@ -116,7 +116,7 @@ def error_of(
     kind = getattr(errors, str(problem.get("title")), None)
     if not (isinstance(kind, type) and issubclass(kind, errors.TidewolfError)):
         kind = _BY_STATUS.get(status, errors.TidewolfError)
-    more = {"holder": str(problem.get("holder", "")), "retry_after": retry_after}
+    more: dict[str, Any] = {"holder": str(problem.get("holder", "")), "retry_after": retry_after}
     own = {key: value for key, value in more.items() if hasattr(kind, key)}
     return kind(str(problem.get("detail")), **own)
 
