@@ -326,9 +326,11 @@ class ReadFeedback(NamedTuple):
         self, x: Array, K: ConvexSet
     ) -> tuple[float | None, float | None, dict[str, float]]:
         """The cost and the violation of a point, None if unknown, and of each violated limit."""
+        given = self.arguments
         if self.functions is None:
-            given = self.arguments
             cost, values = given.get("loss_value", math.nan), given["constraint_value"]
+        elif given.get("capacities") is not None:  # at once, because most rounds are of this kind
+            cost, values = np.vdot(given["costs"], x), (x - given["capacities"]).reshape(-1)
         else:
             losses, limits = self.functions
             cost, pieces = losses.values(x)[0], limits.pieces(x)
@@ -341,7 +343,7 @@ class ReadFeedback(NamedTuple):
             return known, violation, {}
         names: Sequence[str] = [f"limit {i + 1}" for i in range(len(values))]
         if self.functions is not None:
-            names = limit_names(K, limits)
+            names = limit_names(K, self.functions[1])
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()

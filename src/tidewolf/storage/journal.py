@@ -398,26 +398,25 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
     """An event as bytes, and as `read_event` reads them again; the bytes of a decision are those
     of its point.
     """
+    number, data = 0, b""
     if isinstance(event, SetInfo):
         data = encode_info(event.info)
-        return data, SetInfo(decode_info(data, K.center))
-    if not isinstance(event, Observe):
-        return b"", event
-    (number, feedback, point, instead, costs), committed = event
-    is_usual = point is costs is None and committed
-    if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
-        f, violation, g, loss_slope, constraint_slope, *_ = feedback
-        f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
-        again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
-        return encode_plain(again), Observe(Arrival(number, again))
-    how = {
-        "point": point,
-        "instead": None if instead is None else tuple(instead),
-        "unsettled": None if committed else True,
-        "costs": None if costs is None else tuple(costs),
-    }
-    data = encode(feedback, {name: part for name, part in how.items() if part is not None})
-    return data, _read_observation(number, data, K)
+    elif isinstance(event, Observe):
+        (number, feedback, point, instead, costs), committed = event
+        is_usual = point is costs is None and committed
+        if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
+            f, violation, g, loss_slope, constraint_slope, *_ = feedback
+            f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
+            again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
+            return encode_plain(again), Observe(Arrival(number, again))
+        how = {
+            "point": point,
+            "instead": None if instead is None else tuple(instead),
+            "unsettled": None if committed else True,
+            "costs": None if costs is None else tuple(costs),
+        }
+        data = encode(feedback, {name: part for name, part in how.items() if part is not None})
+    return data, read_event(KINDS[type(event)], number, data, K) if data else event
 
 
 def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
