@@ -35,7 +35,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tidewolf.core import conforming, errors, round_info
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
@@ -565,11 +565,12 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
     hosted.use(built)
-    places = [hosted.entries.place.get(name, -1) for name in names]
-    points: dict[str, Point | None] = {}
-    for key in ("pin", "incumbent", "frozen"):
-        moved = _moved(hosted, getattr(settings, key), places)
-        points[key] = None if moved is None else tuple(moved.tolist())
+    places = np.array([hosted.entries.place.get(name, -1) for name in names])
+    there = {
+        key: _moved(hosted, getattr(settings, key), places)
+        for key in ("pin", "incumbent", "frozen")
+    }
+    points = {key: None if x is None else tuple(x.tolist()) for key, x in there.items()}
     lost = [key for key, x in points.items() if x is None and getattr(settings, key)]
     changed = replace(
         settings.changed(**points),
@@ -592,16 +593,12 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     return f"migrate before round {hosted.session.round + 1}{words}"
 
 
-def _moved(hosted: HostedSession, x: Floats | Point | None, places: list[int]) -> Floats | None:
+def _moved(hosted: HostedSession, x: Floats | Point | None, places: Int64s) -> Floats | None:
     """A point of the set before in the entries of the set now; None if that does not have it."""
-    if x is None:
+    if x is None or np.any(np.array(x)[places < 0]):
         return None
     found: Floats = np.zeros(len(hosted.entries.names))
-    for value, place in zip(x, places, strict=True):
-        if place >= 0:
-            found[place] = value
-        elif value != 0.0:
-            return None
+    found[places[places >= 0]] = np.array(x)[places >= 0]
     return found if conforming.is_member(hosted.K, found.reshape(hosted.K.shape)) else None
 
 
