@@ -465,11 +465,12 @@ def _limits(
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
-        if numbers.shape not in ((), (rows,)):
-            raise errors.WrongShape(
-                f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
-                f"{numbers.shape}."
-            )
+        errors.require(
+            numbers.shape in ((), (rows,)),
+            errors.WrongShape,
+            f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
+            f"{numbers.shape}.",
+        )
         b[:, j] = numbers
     found: list[batch.Batch] = []
     if len(A):

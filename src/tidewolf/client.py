@@ -252,10 +252,11 @@ class Client(AbstractContextManager["Client"]):
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        if forecast is not None:
-            raise errors.NotSupported(
-                "A service takes no forecast: leave it out, or play in process."
-            )
+        errors.require(
+            forecast is None,
+            errors.NotSupported,
+            "A service takes no forecast: leave it out, or play in process.",
+        )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
         body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))

@@ -834,11 +834,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         known = partial(capabilities.with_info, self.learner, state, info)
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
-        if not bool(is_same.all()):
-            raise errors.OtherContent(
-                f"Round {late.next_round(state)} was decided before this was known, which changes "
-                "it: rollback to decide it again."
-            )
+        errors.require(
+            bool(is_same.all()),
+            errors.OtherContent,
+            f"Round {late.next_round(state)} was decided before this was known, which changes "
+            "it: rollback to decide it again.",
+        )
 
     def observe(
         self,
@@ -1060,8 +1061,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         arrival = observation.arrival(learner, reads, *given)
         ahead = own is None and pending
         events = deciding(before, number, None, self.expire_after) if ahead else []
-        if self._progress is not before:
-            raise errors.InvalidInput("A function called observe while it was evaluated.")
+        errors.refuse(
+            self._progress is not before, "A function called observe while it was evaluated."
+        )
         is_committed = is_committed or capabilities.is_committed(learner, before)
         point = x if played is None else played
         if played is None and learner.needs is Bandit:

@@ -208,11 +208,12 @@ class Sessions:
     def put(self, name: str, description: Description, caller: Caller) -> Reply:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
-        if info is not None and info.description != description.canonical:
-            raise errors.AlreadyThere(
-                f"There is a session called {name!r} already, with another description: migrate "
-                "or delete it, or choose another name."
-            )
+        errors.require(
+            info is None or info.description == description.canonical,
+            errors.AlreadyThere,
+            f"There is a session called {name!r} already, with another description: migrate "
+            "or delete it, or choose another name.",
+        )
         return self.get(name)._replace(status=201 if is_new else 200)
 
     def _create(self, name: str, description: Description, caller: Caller) -> bool:
@@ -622,11 +623,12 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    if not hosted.takes_late:
-        raise errors.NotSupported(
-            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
-            "Ensemble, or a LyapunovDescent."
-        )
+    errors.require(
+        hosted.takes_late,
+        errors.NotSupported,
+        f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+        "Ensemble, or a LyapunovDescent.",
+    )
 
 
 # Each returns what was done, for the audit.

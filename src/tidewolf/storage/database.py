@@ -175,11 +175,12 @@ class InPlace:
         return now == self._inodes
 
     def require(self) -> None:
-        if not self.holds():
-            raise CheckpointError(
-                f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
-                "back, or save(path) what the session knows."
-            )
+        require(
+            self.holds(),
+            CheckpointError,
+            f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
+            "back, or save(path) what the session knows.",
+        )
 
 
 def explained(error: Exception, where: str, fix: str) -> CheckpointError:
@@ -532,11 +533,12 @@ class File:
             if self._lock is not None:
                 ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
                 self._note = os.open(f"{self.path}-lock", os.O_WRONLY)
-                if self._acknowledged > head.last:
-                    raise BrokenFile(
-                        f"{self.path} holds {head.last} events, and {self._acknowledged} were "
-                        "acknowledged: put its -wal back, or remove its -lock to do without them."
-                    )
+                require(
+                    self._acknowledged <= head.last,
+                    BrokenFile,
+                    f"{self.path} holds {head.last} events, and {self._acknowledged} were "
+                    "acknowledged: put its -wal back, or remove its -lock to do without them.",
+                )
                 db.pragmas(*DURABLE)
                 self._in_place.require()
             return head, content, head.epoch + 1

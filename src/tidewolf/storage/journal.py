@@ -218,11 +218,12 @@ class Journal(Generic[S]):
             how = "with read_only=True" if is_reader else "by the process before a fork"
             raise CheckpointError(f"{where} was opened {how}: it only reads.")
         self._backend.require_writable()
-        if self._is_unsure:
-            raise CheckpointError(
-                f"An interrupt left it open whether the last change is in {where}: open it again, "
-                "and rounds counts what was observed."
-            )
+        errors.require(
+            not self._is_unsure,
+            CheckpointError,
+            f"An interrupt left it open whether the last change is in {where}: open it again, "
+            "and rounds counts what was observed.",
+        )
 
     def _commit(
         self,
