@@ -38,10 +38,10 @@ from tidewolf.methods import available, capabilities, compiled_rounds, events, l
 from tidewolf.methods.base import Bound, Learner, bound_so_far
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
+# items per line, and lines per label
 _MOST = 4
-"""items per line, and lines per label"""
+# Parts of a move, and changes of a cost or capacity, below these shares are left out.
 _SHARE, _CHANGE = 0.1, 0.05
-"""Parts of a move, and changes of a cost or capacity, below these shares are left out."""
 _TINY = 1e-9
 
 
@@ -528,7 +528,6 @@ def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) ->
 
 
 def largest(size: Floats, most: int, share: float) -> list[int]:
-    """The places of the largest numbers, those above a share of the largest one."""
     order = np.argsort(-size, kind="stable")[:most].tolist()
     return [i for i in order if size[i] > share * size.max()]
 

@@ -980,7 +980,6 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
 
     @property
     def _last_costs(self) -> Any:
-        """What is remembered of costs; None if the learner remembers none."""
         state = self._progress
         last = getattr(getattr(state, "since", state), "costs", None)
         if last is None or last.values is not None:
@@ -1059,8 +1058,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         reads = self.state if own is not None and learner.needs is Bandit else before
         given = number, seen, x, played, bool(pending), self._asked, last
         arrival = observation.arrival(learner, reads, *given)
-        ahead = own is None and pending
-        events = deciding(before, number, None, self.expire_after) if ahead else []
+        events = deciding(before, number, None, self.expire_after) if pending and not own else []
         errors.refuse(
             self._progress is not before, "A function called observe while it was evaluated."
         )

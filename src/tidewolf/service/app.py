@@ -160,9 +160,6 @@ class App(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
-        if scope["type"] != "http":
-            await self.router(scope, receive, send)
-            return
         began, status, entered = time.perf_counter(), 0, False
         method, has_left = scope["method"], scope.get(requests.HAS_LEFT, bool)
         if method == "HEAD":
@@ -363,7 +360,6 @@ class Operation(APIRoute):
             lock.release()
 
     def _address(self, call: Call) -> dict[str, Any]:
-        """The session, the round and the query of an address that the caller may use."""
         params, methods, query = call.path_params, self.methods or set(), call.scope["query_string"]
         found: dict[str, Any] = dict(params)
         if "name" in params:

@@ -426,8 +426,6 @@ _STATUS: dict[type[BaseException], int] = {
 
 
 class Refused(Exception):
-    """A request that HTTP itself refuses, with a sentence and headers."""
-
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
         self.status = status

@@ -196,9 +196,8 @@ class Journal(Generic[S]):
         self._keep(place, rows, content)
 
     def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
-        first, base, _, _, snapshot, _ = self._head
-        head = Head(first, base, place.last, place.link, snapshot, self._epoch)
-        if head.last - snapshot >= self._every:
+        head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
+        if head.last - head.snapshot >= self._every:
             head = self._with_snapshot(head)
         over, contents = {"observe": content or None, "expire": EXPIRED}, dict[int, str | None]()
         if self.numbered or content is not None or any(row.kind == "expire" for row in rows):
