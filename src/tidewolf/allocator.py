@@ -391,9 +391,9 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
         given = dict(zip(assets, given, strict=True))
     if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
         listing = errors.WrongShape if isinstance(given, list | tuple) else errors.WrongType
-        words = f"groups must be {{asset: group}}, or a list of one per asset, not {shown(groups)}."
         raise (errors.InvalidInput if isinstance(given, Mapping) else listing)(
-            words, setting="groups"
+            f"groups must be {{asset: group}}, or a list of one per asset, not {shown(groups)}.",
+            setting="groups",
         )
     found = dict[str, Floats]()
     for asset, labels in given.items():

@@ -448,8 +448,9 @@ class Client(AbstractContextManager["Client"]):
                 )
         if answer is not None:
             return _read(answer, self.url)
-        words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
-        raise errors.NoAnswer(words) from failed
+        raise errors.NoAnswer(
+            f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
+        ) from failed
 
     @cached_property
     def _client(self) -> "httpx.Client":

@@ -205,8 +205,8 @@ class Past:
             for one, state in where.items():
                 found[one] = PastDecision(one, state, feedback, info.get(one))
             feedback = step.feedback or feedback
-        last = now.number, now.place.state, feedback, info.get(now.number)
-        return found | {now.number: PastDecision(*last)}
+        last = PastDecision(now.number, now.place.state, feedback, info.get(now.number))
+        return found | {now.number: last}
 
     def decision_of(self, number: int, now: Step) -> tuple[PastDecision, Last]:
         """A round that is pending or next as it was decided, and what is known of the decision

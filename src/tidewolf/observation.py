@@ -89,8 +89,9 @@ def given_functions(learner: base.Learner[Any], given: dict[str, Any]) -> FullIn
     if "weights" in given:
         limits.append(_weighted(learner, given["weights"], given["budgets"]))
     if "capacities" in given:
-        c = point(learner, given["capacities"], "capacities")
-        limits.append(Capacity._unchecked(c=c[None, ...]))
+        limits.append(
+            Capacity._unchecked(c=point(learner, given["capacities"], "capacities")[None, ...])
+        )
     if limits:
         more = constraint if isinstance(constraint, list | tuple) else [constraint]
         constraint = [*limits, *([] if constraint is None else more)]
@@ -118,15 +119,17 @@ def charged(
         )
     above = list[Batch]()
     for name, budget in budgets.items():
-        horizon = getattr(learner, "horizon", None)
-        plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
+        plan = np.array(
+            [budget.planned(number, state.budgets.elapsed, getattr(learner, "horizon", None))]
+        )
         if isinstance(one := spend[name], Batch):
             above.append(combined.Sum(one, Affine(np.zeros((1, *learner.K.shape)), plan)))
         else:
             row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
-    parts = (seen.losses, *above)
-    return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+    return FullInformation(
+        combined.Charged(parts=(seen.losses, *above), names=tuple(budgets)), seen.constraints
+    )
 
 
 def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:

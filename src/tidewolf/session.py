@@ -129,8 +129,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
         if not isinstance(self._keeper, Memory):
-            words = "A durable session cannot be copied or pickled; save(path) copies its state."
-            raise errors.NotSupported(words)
+            raise errors.NotSupported(
+                "A durable session cannot be copied or pickled; save(path) copies its state."
+            )
         with self._turn:
             own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
@@ -194,8 +195,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
         """
         session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
-        journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
-        session._keeper = session._journal = journal
+        session._keeper = session._journal = Journal(
+            kept, learner, snapshot_every=snapshot_every, keep_history=keep_history
+        )
         session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
 
@@ -1056,8 +1058,9 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if bool((played == x).all()):
                 played = None
         reads = self.state if own is not None and learner.needs is Bandit else before
-        given = number, seen, x, played, bool(pending), self._asked, last
-        arrival = observation.arrival(learner, reads, *given)
+        arrival = observation.arrival(
+            learner, reads, number, seen, x, played, bool(pending), self._asked, last
+        )
         events = deciding(before, number, None, self.expire_after) if pending and not own else []
         errors.refuse(
             self._progress is not before, "A function called observe while it was evaluated."

@@ -403,8 +403,9 @@ def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
     """Observe per round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
     if "observations" in call.service.quotas.rates:
-        count = len(getattr(found, "observations", "1"))
-        call.service.quotas.take("observations", call.caller.who, count)
+        call.service.quotas.take(
+            "observations", call.caller.who, len(getattr(found, "observations", "1"))
+        )
     return call.service.sessions.observe(name, found)
 
 

@@ -584,8 +584,9 @@ class HostedSession:
 
     def decision(self, number: int) -> dict[str, Any]:
         words = f"Round {number + 1} was not asked for yet, or expired."
-        note = require_some(self.note_of(number), errors.UnknownSession, words)
-        return self._answer(number, note)
+        return self._answer(
+            number, require_some(self.note_of(number), errors.UnknownSession, words)
+        )
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
@@ -716,7 +717,6 @@ class HostedSession:
         oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
         sums = getattr(session.state, "budgets", budget.BudgetSums())
         spent = zip(sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False)
-        saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
             "name": self.name,
             "rounds": session.rounds,
@@ -728,7 +728,11 @@ class HostedSession:
             "shape": list(self.K.shape),
             "created": self.info.created,
             "settings": own,
-            "saved": saved | {"rounds": own_cost.rounds},
+            "saved": {
+                "loss": own_cost.saved_loss,
+                "violation": own_cost.saved_violation,
+                "rounds": own_cost.rounds,
+            },
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),

@@ -312,8 +312,9 @@ class Traffic:
         self.registry = CollectorRegistry(auto_describe=False)
         common: dict[str, Any] = {"namespace": "tidewolf", "registry": self.registry}
         Gauge("ready", "Whether requests are taken.", **common).set_function(lambda: self.ready)
-        more = Gauge("requests_in_flight", "Requests in flight.", **common)
-        more.set_function(lambda: self.in_flight)
+        Gauge("requests_in_flight", "Requests in flight.", **common).set_function(
+            lambda: self.in_flight
+        )
         about = "Requests refused before they were read."
         self.refused = Counter("requests_refused", about, ["reason"], **common)
         for reason in REASONS:
@@ -520,8 +521,9 @@ async def read_body(
     except BaseException as error:
         traffic.held -= length
         if isinstance(error, TimeoutError):
-            detail = f"The body did not arrive within {seconds:g} seconds."
-            raise Refused(408, detail, connection="close") from None
+            raise Refused(
+                408, f"The body did not arrive within {seconds:g} seconds.", connection="close"
+            ) from None
         raise
     finally:
         traffic.arriving[who] -= 1

@@ -345,8 +345,9 @@ class Sessions:
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            what = _OPERATIONS[type(body)](hosted, body)
-            self.store.audit(caller.who, name, what, body.why or "")
+            self.store.audit(
+                caller.who, name, _OPERATIONS[type(body)](hosted, body), body.why or ""
+            )
             answer = hosted.description()
         return Reply(200, answer, transaction.future)
 

@@ -150,8 +150,9 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            words = f"{path} cannot be locked: {error}. Remove it if no session is open."
-            raise CheckpointError(words) from None
+            raise CheckpointError(
+                f"{path} cannot be locked: {error}. Remove it if no session is open."
+            ) from None
         raise InUse(in_use) from None
     return lock
 
@@ -258,8 +259,9 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     else:
         found = db.rows("SELECT value FROM store WHERE name = 'format'")
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
-    otherwise = "Install the tidewolf that wrote it, or give a new path."
-    errors.require_format(where, version, FORMAT, otherwise)
+    errors.require_format(
+        where, version, FORMAT, "Install the tidewolf that wrote it, or give a new path."
+    )
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
@@ -543,8 +545,9 @@ class File:
                 self._in_place.require()
             return head, content, head.epoch + 1
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            fix = "Give a path in a folder where files can be made."
-            raise explained(error, self.where, fix) from None
+            raise explained(
+                error, self.where, "Give a path in a folder where files can be made."
+            ) from None
 
     @property
     def tables(self) -> Tables:

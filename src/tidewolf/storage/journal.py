@@ -254,10 +254,11 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                state = checkpoint.with_session(
-                    saves.save(whole(place.state)), place.info_ids, None
+                tables.add_snapshot(
+                    head,
+                    checkpoint.with_session(saves.save(whole(place.state)), place.info_ids, None),
+                    self._every,
                 )
-                tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
@@ -369,8 +370,9 @@ class Journal(Generic[S]):
             if self._head.snapshot < self._head.last:
                 with suppress(errors.TidewolfError):  # of a reader, or one that is closed
                     self._require_writable()
-                    head = self._with_snapshot(self._head._replace(epoch=self._epoch))
-                    self._commit(head, self.place)
+                    self._commit(
+                        self._with_snapshot(self._head._replace(epoch=self._epoch)), self.place
+                    )
         finally:
             self._backend.close()
 
@@ -448,8 +450,9 @@ def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
         point = arrays.frozen(point)
         instead = None if instead is None else Instead(*map(float, instead))
     costs = None if "costs" not in how else partly_seen.LastCosts(*how["costs"])
-    given = Arrival(number, _feedback(name, record), point, instead, costs)
-    return Observe(given, not how.get("unsettled"))
+    return Observe(
+        Arrival(number, _feedback(name, record), point, instead, costs), not how.get("unsettled")
+    )
 
 
 def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
@@ -462,8 +465,9 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    records = map(checkpoint.SavedRecord.of, filter(None, (parts, how)))
-    return checkpoint.packed((type(feedback).__name__, *records))
+    return checkpoint.packed(
+        (type(feedback).__name__, *map(checkpoint.SavedRecord.of, filter(None, (parts, how))))
+    )
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:

@@ -295,8 +295,9 @@ def connected(url: str) -> "Connection[Any]":
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        words = f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
-        raise CheckpointError(words) from None
+        raise CheckpointError(
+            f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
+        ) from None
     return connection
 
 
@@ -516,8 +517,9 @@ class Heartbeat:
     def _beat(self, connection: "Connection[Any]") -> None:
         began, row = _clock(), None
         with suppress(self._driver.Error):
-            values = (number_of(self.name), self._after)
-            row = connection.execute(f"{_STAY} RETURNING pg_backend_pid()", values).fetchone()
+            row = connection.execute(
+                f"{_STAY} RETURNING pg_backend_pid()", (number_of(self.name), self._after)
+            ).fetchone()
         if row == (connection.info.backend_pid,):  # and no other that a pooler chose
             self._seen = began
         else:

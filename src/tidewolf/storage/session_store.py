@@ -234,8 +234,9 @@ class Folder:
             if self._lock is not None:
                 self._lock.close()
             if isinstance(error, OSError | sqlite3.Error):
-                fix = "Give a folder where files can be made."
-                raise database.explained(error, self.where, fix) from None
+                raise database.explained(
+                    error, self.where, "Give a folder where files can be made."
+                ) from None
             raise
         # refuse to write if the file was deleted or replaced
         self.require_there = database.InPlace(self.path).require
