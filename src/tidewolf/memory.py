@@ -174,11 +174,9 @@ class Past:
         return list(pairwise([*made, now]))
 
     def next_info(self, now: Step) -> round_info.RoundInfo | None:
-        found = None
-        for step in self._steps:
-            if step.number == now.number and step.place is not now.place:
-                found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
-        return found
+        made = (step for step in reversed(self._steps) if step.place is not now.place)
+        events = (one for step in made if step.number == now.number for one in step.events)
+        return next((one.info for one in events if isinstance(one, SetInfo)), None)
 
     def newest_feedback(self, now: Step) -> RoundFeedback | None:
         made = (step for step in reversed(self._steps) if step.place is not now.place)

@@ -415,9 +415,7 @@ class Sessions:
     # --- places -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        with self._mutex:
-            names = list(self._opened)
-        for name in names:
+        for name in list(self._opened):
             with suppress(errors.TidewolfError), self._locked(name) as place:
                 self._let_go(name, place)
 

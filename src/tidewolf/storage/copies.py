@@ -166,8 +166,7 @@ def _put_back(
         )
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
-        for table in database.OF_A_SESSION:
-            target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+        database.delete_rows(target, number)
     target.execute(_WRITE_SESSION, (number, name, *what))
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"

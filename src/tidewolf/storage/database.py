@@ -254,10 +254,8 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
         raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
-    if kind == SESSION_FILE:
-        found = db.rows("PRAGMA user_version")
-    else:
-        found = db.rows("SELECT value FROM store WHERE name = 'format'")
+    of_store = "SELECT value FROM store WHERE name = 'format'"
+    found = db.rows("PRAGMA user_version" if kind == SESSION_FILE else of_store)
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
     errors.require_format(
         where, version, FORMAT, "Install the tidewolf that wrote it, or give a new path."
@@ -272,6 +270,11 @@ def add_entry(db: Database, at: float, who: str, session: str, what: str, why: s
     version = checkpoint.writer()["tidewolf"]
     values = (next_number(db, "audit"), at, who, session, what, why, version)
     db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def delete_rows(db: Database, session: int) -> None:
+    for table in OF_A_SESSION:
+        db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
 
 def next_number(db: Database, table: str) -> int:
@@ -469,9 +472,10 @@ class Tables:
         try:
             head, states = self.read_head(), self._states()
             links, left, held = self._followed(head, states)
-            held = held and head.snapshot in states
-            for number, (state, seal) in states.items():
-                held = held and number in links and digest(links[number], state) == seal
+            held = held and head.snapshot in states and links.keys() >= states.keys()
+            held = held and all(
+                digest(links[n], state) == seal for n, (state, seal) in states.items()
+            )
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
         require(

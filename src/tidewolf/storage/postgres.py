@@ -410,7 +410,8 @@ def prepare(db: Postgres) -> None:
                 database.make_store(db)
                 db.execute(
                     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-                    "since DOUBLE PRECISION NOT NULL, until TIMESTAMPTZ NOT NULL)"
+                    "since DOUBLE PRECISION NOT NULL, "
+                    "until TIMESTAMPTZ NOT NULL DEFAULT 'infinity')"
                 )
     database.require_format(db, db.where)
 

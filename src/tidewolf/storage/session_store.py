@@ -436,12 +436,10 @@ class SessionStore:
         InUse
             If another process serves the same folder.
         """
-        backing: Folder | postgres.Cluster
         if postgres.is_address(where):
-            backing = postgres.Cluster(str(where), holder, takeover_after)
-        else:
-            backing = Folder(Path(where))
-        return cls(backing, commit_within=commit_within)
+            cluster = postgres.Cluster(str(where), holder, takeover_after)
+            return cls(cluster, commit_within=commit_within)
+        return cls(Folder(Path(where)), commit_within=commit_within)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         return self._backing.reader.rows(sql, values)
@@ -487,8 +485,7 @@ class SessionStore:
 
         def write(db: database.Database) -> None:
             self._backing.claim(db, number)
-            for table in database.OF_A_SESSION:
-                db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+            database.delete_rows(db, number)
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
         return self._queue(name, write)
