@@ -30,8 +30,7 @@ from tidewolf.core import arrays, errors, round_info
 from tidewolf.core.feedback import Feedback, FirstOrder
 from tidewolf.core.types import Array
 from tidewolf.learners.migration import Move
-from tidewolf.methods import base, capabilities, kernel_functions
-from tidewolf.methods.compiled_rounds import ArrayState, whole
+from tidewolf.methods import base, capabilities, compiled_rounds, kernel_functions
 from tidewolf.methods.events import (
     Decide,
     Event,
@@ -94,7 +93,7 @@ class Place(NamedTuple):
         return Place(state, info_ids, last, link)
 
     def committed(self, learner: base.Learner[Any]) -> "Place":
-        if isinstance(self.state, ArrayState):  # it is
+        if isinstance(self.state, compiled_rounds.ArrayState):  # it is
             return self
         state = capabilities.committed(learner, self.state)
         return self if state is self.state else self._replace(state=state)
@@ -212,10 +211,10 @@ class Past:
         """
         decisions = self.decisions(now)
         if number not in decisions:  # it was decided before these steps
-            return PastDecision(number, whole(now.place.state)), Last()
+            return PastDecision(number, compiled_rounds.whole(now.place.state)), Last()
         earlier = [one for one in decisions if one < number]
         both = decisions[number], decisions[max(earlier, default=number)]
-        own, before = (one._replace(state=whole(one.state)) for one in both)
+        own, before = (one._replace(state=compiled_rounds.whole(one.state)) for one in both)
         if not earlier:
             return own, self._last
         x = before.x(self._learner)
@@ -289,7 +288,10 @@ class Memory(Generic[S]):
         self.numbered, self.contents = contents is not None, contents or {}
 
     def copy(self) -> "Memory[S]":
-        state, contents = whole(self.place.state), self.contents if self.numbered else None
+        state, contents = (
+            compiled_rounds.whole(self.place.state),
+            self.contents if self.numbered else None,
+        )
         return Memory(self.learner, state, self.place.info_ids, contents)
 
     def content_of(self, number: int) -> str | None:
@@ -322,7 +324,9 @@ class Memory(Generic[S]):
 
     def _after(self, place: Place, events: Sequence[Event]) -> Place:
         for event in events:
-            place = place.after(event, after(self.learner, whole(place.state), event))
+            place = place.after(
+                event, after(self.learner, compiled_rounds.whole(place.state), event)
+            )
         return place
 
     def migrate(self, learner: base.Learner[Any], state: Any) -> None:
@@ -340,7 +344,7 @@ class Memory(Generic[S]):
                 f"{BACK} rounds at most, to where it began. Session.open(path, learner) keeps all."
             )
         place = self._after(then.place, then.events)
-        if isinstance(place.state, ArrayState):
+        if isinstance(place.state, compiled_rounds.ArrayState):
             place = Place(place.state.state, place.info_ids)
         before = {one: content for one, content in self.contents.items() if one < number}
         contents = {one: it for one, it in before.items() if decision(place.state, one) is None}

@@ -40,8 +40,7 @@ from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
 from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, Place, RoundFeedback, Step
-from tidewolf.methods import capabilities, late, partly_seen
-from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, few_threads, refuse_state
+from tidewolf.methods import base, capabilities, kernel_functions, late, partly_seen
 from tidewolf.methods.compiled_rounds import ArrayState, whole
 from tidewolf.methods.events import (
     Event,
@@ -53,10 +52,9 @@ from tidewolf.methods.events import (
     decision,
     waiting,
 )
-from tidewolf.methods.kernel_functions import Functions
 from tidewolf.storage import Journal, SessionStore, backend
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 T = TypeVar("T")
 
 # Rounds that are decided at once, at most.
@@ -107,11 +105,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     """
 
     def __init__(
-        self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
+        self, learner: base.Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
-        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
+        as_kind(learner, base.Learner, "Expected a learner such as Ensemble(K)")
         if state is not None and not isinstance(state, learner.state_type):
-            refuse_state(learner, state)
+            base.refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
@@ -145,7 +143,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def open(
         cls,
         path: str | os.PathLike[str] | SessionStore,
-        learner: Learner[S],
+        learner: base.Learner[S],
         *,
         snapshot_every: int = 100,
         keep_history: bool = True,
@@ -202,7 +200,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         return session
 
     @property
-    def learner(self) -> Learner[S]:
+    def learner(self) -> base.Learner[S]:
         """The learner that decides."""
         return self._keeper.learner
 
@@ -291,7 +289,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def migrate(self, learner: Learner[S]) -> None:
+    def migrate(self, learner: base.Learner[S]) -> None:
         """Replace the learner by another of the same kind: over a set that changed, such as a
         network with a new link, or with other settings.
 
@@ -327,7 +325,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.play(), session.rounds
         (array([1., 1., 0.]), 1)
         """
-        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
+        as_kind(learner, base.Learner, "Expected a learner such as Ensemble(K)")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
@@ -408,7 +406,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        learner: base.Learner[S],
+        *,
+        expire_after: int | None = None,
     ) -> "Session[S]":
         """The session saved at `path`, to resume from: bit for bit on the same machine and
         versions.
@@ -604,7 +606,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         state = self._now
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
-    def certificate(self) -> Bound:
+    def certificate(self) -> base.Bound:
         """Upper bounds on the regret and on the total violation of the rounds observed so far. They
         take a few oracle calls.
 
@@ -628,7 +630,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.certificate().regret < 10.0
         True
         """
-        return bound_so_far(self.learner, self.state)
+        return base.bound_so_far(self.learner, self.state)
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
@@ -999,10 +1001,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             observation.is_vector(costs, kernel.n) and observation.is_vector(most, kernel.n)
         ):
             return False
-        functions = Functions.costs(costs, capacities)
+        functions = kernel_functions.Functions.costs(costs, capacities)
         return self._observe_at_once(kernel, functions, functions, number)
 
-    def _observe_at_once(self, kernel: Any, functions: Functions, given: Any, number: Any) -> bool:
+    def _observe_at_once(
+        self, kernel: Any, functions: kernel_functions.Functions, given: Any, number: Any
+    ) -> bool:
         """Observe per round of these functions through the learner's kernel, if rounds come one by
         one and nothing is known before them; False if that cannot be.
         """
@@ -1070,7 +1074,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         if played is None and learner.needs is Bandit:
             point = explanation.played_point(learner, before, seen, x)
         events.append(Observe(arrival, is_committed))
-        with few_threads(learner.K):
+        with base.few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:

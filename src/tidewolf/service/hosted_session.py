@@ -47,12 +47,10 @@ from tidewolf.core.arguments import listed
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, refuse, require_some
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.metrics import Experts
-from tidewolf.functions.combined import limit_names
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions import combined, linear
 from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
 from tidewolf.methods import available, budget, capabilities
 from tidewolf.service import models as m
-from tidewolf.service.models import Built, Point, Settings
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Round, SessionInfo
@@ -210,13 +208,13 @@ class Candidate(NamedTuple):
     reason: str = ""
 
 
-def static(settings: Settings, K: Any) -> Candidate:
+def static(settings: m.Settings, K: Any) -> Candidate:
     """What is played if nothing else can be: the fallback, or the set's center."""
     point = _flat(K.center) if settings.fallback is None else np.array(settings.fallback)
     return Candidate("static", point + 0.0)
 
 
-def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:
+def override(settings: m.Settings, incumbent: Floats | None = None) -> Candidate | None:
     """What is to be played in place of the learner's decision; None if nothing is.
 
     The incumbent's point is that of the request. A candidate without a point is an incumbent whose
@@ -285,7 +283,7 @@ class ReadFeedback(NamedTuple):
     functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], built: Built) -> "ReadFeedback":
+    def of(cls, given: Mapping[str, Any], built: m.Built) -> "ReadFeedback":
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             raise InvalidInput(
@@ -300,12 +298,14 @@ class ReadFeedback(NamedTuple):
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
-            if isinstance(losses, Linear) and np.isnan(losses.C).any():
+            if isinstance(losses, linear.Linear) and np.isnan(losses.C).any():
                 costs = losses.C.reshape(-1)  # by place: what is missing was not seen
                 seen = {i: float(costs[i]) for i in np.flatnonzero(~np.isnan(costs)).tolist()}
                 arguments = {"costs": seen, "constraint": limits}
-            elif isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
-                c = limits.c[0] if isinstance(limits, Capacity) else None
+            elif isinstance(losses, linear.Linear) and isinstance(
+                limits, linear.Capacity | batch.Unlimited
+            ):
+                c = limits.c[0] if isinstance(limits, linear.Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             if "spend" in given:
                 arguments["spend"] = built.reader.spend(given, "The observation")
@@ -343,7 +343,7 @@ class ReadFeedback(NamedTuple):
             return known, violation, {}
         names: Sequence[str] = [f"limit {i + 1}" for i in range(len(values))]
         if self.functions is not None:
-            names = limit_names(K, self.functions[1])
+            names = combined.limit_names(K, self.functions[1])
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
@@ -370,11 +370,11 @@ class HostedSession:
     """
 
     def __init__(
-        self, host: "Sessions", info: SessionInfo, built: Built, *, looks: bool = False
+        self, host: "Sessions", info: SessionInfo, built: m.Built, *, looks: bool = False
     ) -> None:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
-        self.settings = Settings.of(info.settings)
+        self.settings = m.Settings.of(info.settings)
         # Observations from one stored state to the next: opening a session observes so many again.
         self.session: Session[Any] = Session.open(
             host.store,
@@ -418,7 +418,7 @@ class HostedSession:
         before = self.seconds if math.isfinite(self.seconds) else seconds
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
-    def use(self, built: Built) -> None:
+    def use(self, built: m.Built) -> None:
         self.built, self.entries, self.K = built, built.reader, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
         self.takes_late = isinstance(built.learner, capabilities.LateFeedback)
@@ -774,6 +774,6 @@ def _flat(x: Array) -> Floats:
     return flat
 
 
-def _named(names: Sequence[str], x: Floats | Point | None) -> dict[str, float] | None:
+def _named(names: Sequence[str], x: Floats | m.Point | None) -> dict[str, float] | None:
     values = x if isinstance(x, tuple | None) else x.tolist()
     return None if values is None else dict(zip(names, values, strict=True))

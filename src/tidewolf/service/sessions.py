@@ -41,7 +41,6 @@ from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
 from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended
-from tidewolf.service.models import Built, Description, Point, Settings, warm_up
 from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
@@ -99,7 +98,7 @@ class Overview(NamedTuple):
 
 
 def _last_notes(
-    store: SessionStore, info: SessionInfo, settings: Settings
+    store: SessionStore, info: SessionInfo, settings: m.Settings
 ) -> tuple[list[Note], list[float]]:
     try:
         last = store.last_rounds(info.name, SHOWN)
@@ -205,7 +204,7 @@ class Sessions:
 
     # --- sessions by name -------------------------------------------------------------------------
 
-    def put(self, name: str, description: Description, caller: Caller) -> Reply:
+    def put(self, name: str, description: m.Description, caller: Caller) -> Reply:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
         errors.require(
@@ -216,7 +215,7 @@ class Sessions:
         )
         return self.get(name)._replace(status=201 if is_new else 200)
 
-    def _create(self, name: str, description: Description, caller: Caller) -> bool:
+    def _create(self, name: str, description: m.Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
             raise errors.TooMany(
@@ -224,7 +223,7 @@ class Sessions:
                 "delete one first."
             )
         built = description.build()
-        settings = Settings(
+        settings = m.Settings(
             type(built.learner).__name__,
             fallback=built.fallback,
             deadline=description.deadline,
@@ -238,14 +237,14 @@ class Sessions:
             ended(transaction.future).result()
         except errors.AlreadyThere:
             return False
-        warm_up(built)
+        m.warm_up(built)
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
             for info in self.store.infos(prefix, after, most)
-            for own in [Settings.shown(info.settings)]
+            for own in [m.Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
 
@@ -317,7 +316,7 @@ class Sessions:
         self, name: str, body: m.DecisionRequest, error: errors.CheckpointError
     ) -> Reply:
         info = self._info(name)
-        settings, built = Settings.shown(info.settings), _built(info)
+        settings, built = m.Settings.shown(info.settings), _built(info)
         entries, wanted, last, out = built.reader, hosting.override(settings), None, None
         with suppress(errors.TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
@@ -387,7 +386,7 @@ class Sessions:
             settings, rounds, limits = hosted.settings, hosted.session.rounds, dict(hosted.broken)
             notes, waits = list(hosted.recent.values())[-SHOWN:], list(hosted.asked_at.values())
         else:
-            settings, rounds, limits = Settings.shown(info.settings), info.rounds, {}
+            settings, rounds, limits = m.Settings.shown(info.settings), info.rounds, {}
             known = before.get(info.name)
             if known is None or known[0] != info:
                 known = info, *_last_notes(self.store, info, settings)
@@ -496,9 +495,9 @@ class Sessions:
         return None if hosted.looks else self.store.flushed(hosted.name)
 
 
-def _built(info: SessionInfo) -> Built:
+def _built(info: SessionInfo) -> m.Built:
     try:
-        return Description.parse(info.description).build()
+        return m.Description.parse(info.description).build()
     except errors.InvalidInput as error:
         raise errors.BrokenFile(
             f"The description of the session {info.name} was changed on disk: {error} Go back to "
@@ -561,7 +560,7 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     errors.require(
         changes, errors.InvalidInput, "A migration has a set, or learners, or a fallback."
     )
-    description = Description.read(json.loads(hosted.info.description) | changes)
+    description = m.Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
     hosted.use(built)
@@ -593,7 +592,7 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     return f"migrate before round {hosted.session.round + 1}{words}"
 
 
-def _moved(hosted: HostedSession, x: Floats | Point | None, places: Int64s) -> Floats | None:
+def _moved(hosted: HostedSession, x: Floats | m.Point | None, places: Int64s) -> Floats | None:
     """A point of the set before in the entries of the set now; None if that does not have it."""
     if x is None or np.any(np.array(x)[places < 0]):
         return None
@@ -602,19 +601,19 @@ def _moved(hosted: HostedSession, x: Floats | Point | None, places: Int64s) -> F
     return found if conforming.is_member(hosted.K, found.reshape(hosted.K.shape)) else None
 
 
-def _set(hosted: HostedSession, settings: Settings) -> None:
+def _set(hosted: HostedSession, settings: m.Settings) -> None:
     hosted.settings = replace(settings, since=hosted.session.round)
     hosted.store.set(hosted.name, hosted.settings.text)
 
 
-def _current_point(hosted: HostedSession) -> Point:
+def _current_point(hosted: HostedSession) -> m.Point:
     number = hosted.session.round
     note, least = hosted.note_of(number) or Note(None), hosting.static(hosted.settings, hosted.K)
     points = note.decision, note.proposal, hosted.last_before(number), least.point
     return next(tuple(x.tolist()) for x in points if x is not None)
 
 
-def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
+def _member(hosted: HostedSession, given: Any, what: str) -> m.Point | None:
     if given is None:
         return None
     _require_overrides(hosted)

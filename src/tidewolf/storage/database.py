@@ -48,7 +48,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import arguments, checkpoint, errors, values
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require, require_some
 from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
 
 
-class FateUnknown(CheckpointError):
+class FateUnknown(errors.CheckpointError):
     """A commit that may or may not have been kept."""
 
 
@@ -150,10 +149,10 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            raise CheckpointError(
+            raise errors.CheckpointError(
                 f"{path} cannot be locked: {error}. Remove it if no session is open."
             ) from None
-        raise InUse(in_use) from None
+        raise errors.InUse(in_use) from None
     return lock
 
 
@@ -176,21 +175,23 @@ class InPlace:
         return now == self._inodes
 
     def require(self) -> None:
-        require(
+        errors.require(
             self.holds(),
-            CheckpointError,
+            errors.CheckpointError,
             f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
             "back, or save(path) what the session knows.",
         )
 
 
-def explained(error: Exception, where: str, fix: str) -> CheckpointError:
+def explained(error: Exception, where: str, fix: str) -> errors.CheckpointError:
     name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
     # SQLite's errors that say nothing about what is in a file
     of_the_place = ["BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"]
     if name.split("_")[1] in of_the_place and not isinstance(error, UnicodeDecodeError):
-        return CheckpointError(f"{where} cannot be used: {error}. {fix}")
-    return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")
+        return errors.CheckpointError(f"{where} cannot be used: {error}. {fix}")
+    return errors.BrokenFile(
+        f"{where} is truncated or was changed: {error}. Go back to an earlier copy."
+    )
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -253,7 +254,7 @@ def make_store(db: Database) -> None:
 def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
-        raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
+        raise errors.BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
     of_store = "SELECT value FROM store WHERE name = 'format'"
     found = db.rows("PRAGMA user_version" if kind == SESSION_FILE else of_store)
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
@@ -263,7 +264,7 @@ def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> N
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
-            raise BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
+            raise errors.BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
 
 
 def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
@@ -478,8 +479,10 @@ class Tables:
             )
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
-        require(
-            held, BrokenFile, f"{where} is truncated or was changed. Go back to an earlier copy."
+        errors.require(
+            held,
+            errors.BrokenFile,
+            f"{where} is truncated or was changed. Go back to an earlier copy.",
         )
         return head, (states[head.snapshot][0], links[head.snapshot], left)
 
@@ -534,14 +537,16 @@ class File:
                 db.execute("BEGIN")
                 require_format(db, self.path, SESSION_FILE)
                 if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
-                    raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
+                    raise errors.BrokenFile(
+                        f"{self.path} is truncated. Go back to an earlier copy."
+                    )
                 head, content = self.tables.read_content(self.where)
             if self._lock is not None:
                 ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
                 self._note = os.open(f"{self.path}-lock", os.O_WRONLY)
-                require(
+                errors.require(
                     self._acknowledged <= head.last,
-                    BrokenFile,
+                    errors.BrokenFile,
                     f"{self.path} holds {head.last} events, and {self._acknowledged} were "
                     "acknowledged: put its -wal back, or remove its -lock to do without them.",
                 )
@@ -556,7 +561,7 @@ class File:
     @property
     def tables(self) -> Tables:
         words = f"The session in {self.where} is closed: open it again."
-        return Tables(require_some(self._db, CheckpointError, words))
+        return Tables(errors.require_some(self._db, errors.CheckpointError, words))
 
     def require_writable(self) -> None:
         assert self.tables
@@ -652,7 +657,7 @@ def _copied(path: Path, folder: Path) -> Path:
             if before == _changed(path):
                 return folder / path.name
         time.sleep(0.01)
-    raise CheckpointError(f"{path} changes faster than it can be copied: try again.")
+    raise errors.CheckpointError(f"{path} changes faster than it can be copied: try again.")
 
 
 def _changed(path: Path) -> dict[Path, tuple[int, int, int]]:

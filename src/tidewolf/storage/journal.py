@@ -54,9 +54,7 @@ from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, Place, Step, carried
-from tidewolf.methods import capabilities, late, partly_seen
-from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.compiled_rounds import Progressed, whole
+from tidewolf.methods import base, capabilities, compiled_rounds, late, partly_seen
 from tidewolf.methods.events import (
     Decide,
     Event,
@@ -70,7 +68,7 @@ from tidewolf.methods.events import (
 from tidewolf.storage.database import Head, Row, Tables, digest
 from tidewolf.storage.session_store import Backend
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 # Events after which a round does not wait any more.
 _OVER = ("observe", "expire")
 
@@ -80,7 +78,7 @@ class Journal(Generic[S]):
     """A session as it is kept; the session calls one method at a time."""
 
     def __init__(
-        self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
+        self, backend: Backend, learner: base.Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
         self.learner, self._backend = learner, backend
         self._every = arrays.as_count(snapshot_every, "snapshot_every")
@@ -163,7 +161,7 @@ class Journal(Generic[S]):
         known = self._fresh.get(number + 1)
         return self._backend.tables.content_of(number + 1) if known is None else known
 
-    def take_arrays(self, found: Progressed, step: Step, by_number: bool) -> None:
+    def take_arrays(self, found: compiled_rounds.Progressed, step: Step, by_number: bool) -> None:
         """Keep a round that a kernel played, and move to what it left; `by_number`: whether the
         round was given so.
         """
@@ -231,7 +229,7 @@ class Journal(Generic[S]):
         rows: Sequence[Row] = (),
         contents: Mapping[int, str | None] | None = None,
         note: tuple[str, str] | None = None,
-        learner: Learner[Any] | None = None,
+        learner: base.Learner[Any] | None = None,
     ) -> None:
         """One transaction to the next head and place: events, what was observed, a snapshot. It
         fails if another writer has been here. With a `note` what came after the place is removed.
@@ -256,7 +254,9 @@ class Journal(Generic[S]):
             if head.snapshot != before.snapshot or note is not None:
                 tables.add_snapshot(
                     head,
-                    checkpoint.with_session(saves.save(whole(place.state)), place.info_ids, None),
+                    checkpoint.with_session(
+                        saves.save(compiled_rounds.whole(place.state)), place.info_ids, None
+                    ),
                     self._every,
                 )
             if head.first != before.first:
@@ -328,7 +328,7 @@ class Journal(Generic[S]):
             )
         return place, self._again(place, tables.rows_after(place.last, head.last))
 
-    def migrate(self, learner: Learner[Any], state: Any) -> None:
+    def migrate(self, learner: base.Learner[Any], state: Any) -> None:
         """Resume with another learner, from a state of its own in which the same rounds wait; the
         side information of the next round is to be given again. The history before it is dropped.
         """

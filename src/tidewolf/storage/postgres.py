@@ -47,7 +47,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
-from tidewolf.core.errors import CheckpointError, require
 from tidewolf.storage import database
 
 if TYPE_CHECKING:
@@ -179,14 +178,16 @@ class Postgres:
         with self._connection().cursor(binary=True) as cursor:
             yield from cursor.stream(_numbered(sql), tuple(values))
 
-    def unreadable(self, error: Exception) -> CheckpointError:
-        return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
+    def unreadable(self, error: Exception) -> errors.CheckpointError:
+        return errors.CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> "Cursor[Any]":
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
-            raise CheckpointError(f"PostgreSQL cannot keep this: {self.sentence(error)}.") from None
+            raise errors.CheckpointError(
+                f"PostgreSQL cannot keep this: {self.sentence(error)}."
+            ) from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._lock, self._connection().cursor() as cursor:
@@ -248,7 +249,9 @@ class Postgres:
     def _connection(self) -> "Connection[Any]":
         """The connection; made again if it was lost, unless a transaction was lost with it."""
         if self._closed:
-            raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
+            raise errors.CheckpointError(
+                f"The connection to {self.where} is closed: open it again."
+            )
         if self._now is None or (self._now.closed and not self._depth):
             self._now = connected(self._url)
         return self._now
@@ -295,7 +298,7 @@ def connected(url: str) -> "Connection[Any]":
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
         ) from None
     return connection
@@ -350,7 +353,7 @@ class Cluster:
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
-                raise CheckpointError(
+                raise errors.CheckpointError(
                     f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. May "
                     "the user make tables there?"
                 ) from None
@@ -368,7 +371,7 @@ class Cluster:
             # PostgreSQL's code for a row that another transaction has locked.
             if getattr(error, "sqlstate", "") != "55P03":
                 raise
-            raise CheckpointError("The last commit is under way: try again soon.") from None
+            raise errors.CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -380,7 +383,9 @@ class Cluster:
 
     def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
-        require(holder, CheckpointError, f"The session {name} was restored: open it again.")
+        errors.require(
+            holder, errors.CheckpointError, f"The session {name} was restored: open it again."
+        )
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
 
@@ -489,7 +494,7 @@ class Heartbeat:
                     return self._lease
             finally:
                 self._mutex.release()
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The server {self.name} has lost its connection to {self.where}: another may have "
             "taken its sessions. It answers again when the connection is back."
         )
@@ -509,7 +514,7 @@ class Heartbeat:
         while not self._over:
             self._wake.wait(min(BEAT, self._after / 5))
             self._wake.clear()
-            with self._mutex, suppress(self._driver.Error, CheckpointError):
+            with self._mutex, suppress(self._driver.Error, errors.CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
                 elif not self._over:
