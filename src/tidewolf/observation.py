@@ -306,7 +306,7 @@ def imputed(
 
 
 def is_vector(x: object, n: int) -> bool:
-    return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
+    return type(x) is np.ndarray and x.dtype is _DOUBLE and x.shape == (n,)
 
 
 def content(seen: Feedback, played: Array | None, costs: Array | None = None) -> str:

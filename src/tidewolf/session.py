@@ -40,8 +40,8 @@ from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
 from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, Place, RoundFeedback, Step
-from tidewolf.methods import base, capabilities, kernel_functions, late, partly_seen
-from tidewolf.methods.compiled_rounds import ArrayState, whole
+from tidewolf.methods import base, capabilities, late, partly_seen
+from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -52,6 +52,7 @@ from tidewolf.methods.events import (
     decision,
     waiting,
 )
+from tidewolf.methods.kernel_functions import Functions
 from tidewolf.storage import Journal, SessionStore, backend
 
 S = TypeVar("S", bound=base.Progress)
@@ -1001,12 +1002,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             observation.is_vector(costs, kernel.n) and observation.is_vector(most, kernel.n)
         ):
             return False
-        functions = kernel_functions.Functions.costs(costs, capacities)
+        functions = Functions.costs(costs, capacities)
         return self._observe_at_once(kernel, functions, functions, number)
 
-    def _observe_at_once(
-        self, kernel: Any, functions: kernel_functions.Functions, given: Any, number: Any
-    ) -> bool:
+    def _observe_at_once(self, kernel: Any, functions: Functions, given: Any, number: Any) -> bool:
         """Observe per round of these functions through the learner's kernel, if rounds come one by
         one and nothing is known before them; False if that cannot be.
         """
@@ -1023,10 +1022,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 place = keeper.place = place._replace(state=kernel.begin(place.state))
             before = place.state
             # a session in memory notes no contents of numbered rounds here
-            is_next = number is None or (journal is not None and number == before.number)
-            if not (before.is_plain and is_next):
+            if not before.is_plain or not (
+                number is None or (journal is not None and number == before.number)
+            ):
                 return False
-            found = kernel.play(before, functions, 0, 1)
+            found: Progressed = kernel.play(before, functions, 0, 1)
             if found.done:
                 step = Step(before.number, place, (), given)
                 self._past.add(step)
@@ -1034,7 +1034,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                     keeper.place = Place(found.after)
                 else:
                     journal.take_arrays(found, step, number is not None)
-            return bool(found.done)
+            return found.done > 0
 
     def _observe(
         self,
