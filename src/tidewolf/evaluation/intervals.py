@@ -29,9 +29,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arguments, arrays, values
+from tidewolf.core import arguments, arrays, feedback, values
 from tidewolf.core.errors import InvalidInput, NotSupported, WrongType, require
-from tidewolf.core.feedback import first_order
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
     aligned,
@@ -281,7 +280,7 @@ class _Parts:
             for t in range(start, stop) if self.known else ():
                 one, x = run.stream[t : t + 1], arrays.like(points[t], K.center)
                 limits = one.constraints
-                seen = first_order(one.losses, limits, x, limits.values(x))
+                seen = feedback.first_order(one.losses, limits, x, limits.values(x))
                 self.at[i, 2] += seen.violation
                 both = seen.loss_gradient, seen.constraint_gradient
                 for j, g in enumerate(both[: 1 + (seen.violation > 0.0)]):

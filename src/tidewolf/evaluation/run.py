@@ -16,8 +16,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, formatting, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.functions.combined import limit_names
-from tidewolf.functions.support import warn_of_negative_capacities
+from tidewolf.functions import combined, support
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
@@ -145,7 +144,7 @@ class Run(base.Record):
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
         """What the limits of a round are called: entries as the set calls them, else "limit 1"."""
-        return limit_names(self.learner.K, self.stream.constraints)
+        return combined.limit_names(self.learner.K, self.stream.constraints)
 
     @cached_property
     def limits(self) -> metrics.RunLimits:
@@ -488,7 +487,7 @@ def run(
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):
         recording.decisions = tracking.KeptDecisions(len(stream), stream.shape, every)
-    warn_of_negative_capacities(learner.K, stream.constraints, set())
+    support.warn_of_negative_capacities(learner.K, stream.constraints, set())
     for _ in recording.advance():
         due = recording.done or time.perf_counter() - last > PROGRESS_SECONDS
         if progress is not None and due:

@@ -37,6 +37,7 @@ each link ever was.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -100,23 +101,23 @@ class Membership(Tracker):
         active = active_set(state) if proves else None
         costly = proves or (isinstance(self._K, spectra.Spectral) and max(self._K.shape) > SMALL)
         for i in range(last + 1):
-            self._points += 1
-            if active is not None:
-                self._prove(active, points[i, ...])
-            elif not costly or self._points & (self._points - 1) == 0 or (end and i == last):
-                self._ask(points[i, ...])
+            self._points, x = self._points + 1, points[i, ...]
+            proven = math.inf if active is None else self._through(active, x)
+            if proven < math.inf and proven <= base.membership_tolerance(x, self._K.radius):
+                self._combined += 1
+                self._note(proven)
+            elif (
+                active is not None
+                or not costly
+                or self._points & (self._points - 1) == 0
+                or (end and i == last)
+            ):
+                self._asked += 1
+                self._note(self._K.infeasibility(x))
 
     def took(self, points: int, worst: float) -> None:
         self._points, self._asked = self._points + points, self._asked + points
         self._note(worst)
-
-    def _prove(self, active: ActiveSet, x: Array) -> None:
-        infeasibility = self._through(active, x)
-        if infeasibility <= base.membership_tolerance(x, self._K.radius):
-            self._combined += 1
-            self._note(infeasibility)
-        else:
-            self._ask(x)
 
     def _through(self, active: ActiveSet, x: Array) -> float:
         """How far x may be from the set, or the largest infeasibility of a vertex; inf where w <
@@ -133,10 +134,6 @@ class Membership(Tracker):
             self._vertices[id(one)] = known.get(id(one)) or (one, self._K.vertex_infeasibility(one))
         used = (active.atoms.vertices[i] for i in np.flatnonzero(weights > 0.0))
         return float(np.max([away + off, *(self._vertices[id(one)][1] for one in used)]))
-
-    def _ask(self, x: Array) -> None:
-        self._asked += 1
-        self._note(self._K.infeasibility(x))
 
     def _note(self, infeasibility: float) -> None:
         if not infeasibility <= self.worst:  # a NaN is the worst
@@ -435,12 +432,9 @@ def time_texts(times: NDArray) -> list[str]:
     numbers with the digits they have; empty if it is not known.
     """
     if times.dtype.kind != "M":
-        return ["" if one != one else _number_text(one) for one in times.tolist()]
+        number = partial(np.format_float_positional, trim="-")
+        return ["" if one != one else number(one) for one in times.tolist()]
     known, units = times[~np.isnat(times)], ("D", "m", "s", "ms", "us")
     exact = (unit for unit in units if (known.astype(f"datetime64[{unit}]") == known).all())
     texts = times.astype(f"datetime64[{next(exact, 'us')}]").astype(str).tolist()
     return ["" if text == "NaT" else text for text in texts]
-
-
-def _number_text(time: float) -> str:
-    return str(int(time)) if time == int(time) else repr(time)

@@ -32,8 +32,7 @@ from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
-from tidewolf.methods import base
-from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.methods import base, paper
 from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
@@ -148,7 +147,7 @@ def study(
             printed.append(_printed(L2Ball(2), size.long))
         progress("examples", 0, 1)
         return Study(
-            *(K, size, growths, worst, tuple(means), first_moving_horizon(K.radius, 0.0)),
+            *(K, size, growths, worst, tuple(means), paper.first_moving_horizon(K.radius, 0.0)),
             *(PrimalDual(K, **SLOPES).theorem_horizon(), tuple(printed), _examples(), skipped),
         )
 
@@ -380,7 +379,7 @@ def tables(study: Study) -> dict[str, charts.Table]:
     printed = []
     for one in study.printed:
         K, moved = one.learner.K, "yes" if one.churn.any() else "no"
-        known = (repr(K), f"{one.rounds:,}", number(theorem_eps(one.rounds, K.radius)), moved)
+        known = (repr(K), f"{one.rounds:,}", number(paper.theorem_eps(one.rounds, K.radius)), moved)
         totals = _beside(totals_of(one), one.learner.guarantee()[:2])
         printed.append([*known, f"{one.oracle_calls:,}", *totals])
     examples = []

@@ -44,7 +44,7 @@ from tidewolf.core.feedback import (
 )
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
-from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
+from tidewolf.functions.combined import can_be_saved, restored, saved_pair
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, carried
 from tidewolf.memory import Step as StepBefore
@@ -559,7 +559,7 @@ def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
             "are made of arrays, a learner that needs less, or a Session in memory."
         )
-    return saved_name(batch), saved_fields(batch)
+    return saved_pair(batch)
 
 
 def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:

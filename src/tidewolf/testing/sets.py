@@ -23,9 +23,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tidewolf.core import randomness
 from tidewolf.core.arrays import eps_of, like, norm
 from tidewolf.core.errors import WrongType
-from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Sparse
 from tidewolf.sets import base
@@ -131,7 +131,7 @@ class SetTrial:
         return max(self.K.radius, norm(self.center)) or 1.0
 
     def rng(self, purpose: str) -> np.random.Generator:
-        return generator(self.seed, f"check set: {purpose}")
+        return randomness.generator(self.seed, f"check set: {purpose}")
 
     def normals(self, purpose: str, count: int) -> list[Floats]:
         rng = self.rng(purpose)
