@@ -344,7 +344,6 @@ def _closer(last: capabilities.ProjectionRecord) -> float:
 
 
 def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
-    """One oracle answer, unless it is there already."""
     if not isinstance(last, capabilities.ProjectionRecord):
         return last
     K, s = last.over, last.before_projection - last.y

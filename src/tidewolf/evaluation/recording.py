@@ -65,7 +65,6 @@ class _Snapshot(NamedTuple):
 
 
 def _clock() -> float:
-    """Seconds, compiling not counted."""
     return time.perf_counter() - jit.compiling()
 
 
@@ -74,7 +73,6 @@ def solves_in(state: Any) -> int:
 
 
 def _entries(stream: Stream) -> int:
-    """Numbers of a round: of its point, or of its largest function."""
     first = (batch.view(slice(0, 1)) for batch in (stream.losses, stream.constraints))
     arrays = (a for batch in first for a in batch.fields().values() if type(a) is np.ndarray)
     return max(math.prod(stream.shape), *(a.size for a in arrays), 0)
@@ -303,7 +301,6 @@ class Recording:
 
     @property
     def each(self) -> Floats:
-        """How much each of several limits was broken so far; empty if a round has one."""
         return np.asarray(self.breaches.sizes[0])
 
     @property

@@ -309,7 +309,6 @@ class Peaks(Tracker):
         self.when: Int64s = np.zeros(links, dtype=np.int64)
 
     def see(self, start: int, limits: batch.Batch, points: Array) -> None:
-        """Rounds from `start` on, played at one point, (1, *shape), or at one each."""
         used = utilisation(limits, points)
         assert used is not None
         at = used.argmax(axis=0)

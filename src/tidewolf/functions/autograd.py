@@ -75,11 +75,9 @@ class Engine(ABC):
         return np.array(found) if isinstance(found[0], float) else namespace(found[0]).stack(found)
 
     def _point(self, x: Array) -> Any:
-        """The point in the library's arrays."""
         return x
 
     def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
-        """The data of the rounds in the library's arrays."""
         return rounds.data
 
     @abstractmethod
@@ -124,7 +122,6 @@ class Traced(Engine):
         """An answer as an array of the library; None if it is no number."""
 
     def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        """The callable's answer as an array without axes, in the dtype of x."""
         found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
@@ -262,8 +259,6 @@ def _as_rows(part: Any, what: str) -> Any:
 
 
 class _Given(Engine):
-    """Two callables of (t, x), or of x alone."""
-
     name: ClassVar[str] = "Custom"
 
     def __init__(self, value: Any, subgradient: Any, call: str) -> None:

@@ -173,7 +173,6 @@ class Sum(Combined):
         return zip(self.weights, self.parts, strict=True)
 
     def total(self) -> tuple[Floats, float]:
-        """The sum of the parts' totals, which are linear."""
         self._parts_with(LinearTotal)
         each = [(w, *part.total()) for w, part in self._weighted()]
         return np.asarray(sum(w * c for w, c, _ in each)), float(sum(w * k for w, _, k in each))
@@ -289,7 +288,6 @@ class Max(Combined):
         return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
 
     def halfspaces(self) -> Halfspaces:
-        """Those of every part."""
         each = [part.halfspaces() for part in self._parts_with(PiecewiseLinear)]
         return together(each, [0] * len(each))
 
@@ -297,7 +295,6 @@ class Max(Combined):
         return np.concatenate([part.offsets() for part in self._parts_with(PiecewiseLinear)])
 
     def epigraph(self) -> Halfspaces:
-        """Those of every part, in the order of the rounds."""
         each = [part.epigraph() for part in self._parts_with(PiecewiseLinear)]
         A, b, rounds = together(each, [0] * len(each))
         order = np.argsort(rounds, kind="stable")

@@ -72,7 +72,6 @@ class OverPaths(base.ArrayBatch):
     pairs: Array
 
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        """Loads in the unit of the link that each is on."""
         return load
 
     @property
@@ -304,7 +303,6 @@ class LoadCost(OverPaths, linear.AffineRows):
         return self._coefficients(slice(None))
 
     def _coefficients(self, rounds: slice) -> Floats:
-        """Those of some rounds, (rounds, paths)."""
         return self._alone if len(self) == 1 else self._rows_of(rounds)
 
     @cached_property

@@ -174,7 +174,6 @@ def _environment() -> Any:
 
 
 def _prose(text: str) -> Any:
-    """A sentence in which what stands between backticks is code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -652,7 +651,6 @@ def draw_frontiers(
 
 
 def dots_at(axes: Any, dots: Sequence[tuple[Floats, str, str]]) -> dict[str, Any]:
-    """The data of the tooltip of points with their colours and texts."""
     places = pixels(axes, [place for place, *_ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(places, dots, strict=True)]}
 

@@ -320,7 +320,6 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
-    """The heaviest paths of the last part of a run; None for sets without paths."""
     trajectory = each.run.trajectory
     assert trajectory is not None
     K: Any = each.run.learner.K

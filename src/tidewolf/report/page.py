@@ -213,7 +213,6 @@ def learner_notes(
 def write_figures(
     folder: str | os.PathLike[str], runs: Sequence[Run], problem: Problem | None = None
 ) -> list[Path]:
-    """Every chart of the runs as a PNG and an SVG in a folder. Returns the files."""
     folder, clock = Path(folder), charts.clock_of(runs[0].stream, runs[0].rounds)
     shown, written = shown_runs(runs, problem), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
@@ -278,7 +277,6 @@ _TOTALS = {
 
 
 def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
-    """What adds up over the rounds of a run, with bounds that say something."""
     found, regrets = run.certificate, run.regret_curve()
     regret, violation = (
         total.bound if informative(total.size, total.bound) else None

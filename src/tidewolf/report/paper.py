@@ -190,7 +190,6 @@ def totals_of(found: Run) -> tuple[float, float]:
 
 
 def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
-    """Means over seeds with the half widths of their confidence intervals, beside the guarantee."""
     from scipy.special import stdtrit
 
     sizes: Any = {"loss_size": 2.0 * K.radius, "constraint_size": 4.0 * K.radius}
@@ -208,7 +207,6 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
 
 
 def _printed(K: ConvexSet, T: int) -> Run:
-    """Algorithm 4 with the constants of Theorem 4.1, from the center."""
     return run(PrimalDual.theorem(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
 
 
