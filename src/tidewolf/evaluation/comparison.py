@@ -776,10 +776,11 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
 
 
 def undominated(points: Sequence[Point]) -> list[Point]:
-    def beaten(p: Point) -> bool:
-        return any(q.level < p.level and q.violation < p.violation for q in points)
-
-    return [p for p in points if not beaten(p)]
+    return [
+        p
+        for p in points
+        if not any(q.level < p.level and q.violation < p.violation for q in points)
+    ]
 
 
 def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:

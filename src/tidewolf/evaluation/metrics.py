@@ -425,8 +425,6 @@ EXPERT_COLUMNS = (
 class Experts(tuple[Expert, ...]):
     """The members of a run, one row each; prints as a table."""
 
-    __slots__ = ()
-
     @property
     def by_trust(self) -> tuple[Expert, ...]:
         return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
@@ -460,8 +458,6 @@ class Experts(tuple[Expert, ...]):
 @final
 class RunLimits(tuple[LimitBound, ...]):
     """The limits of a run, one row each; prints as a table."""
-
-    __slots__ = ()
 
     @property
     def broken(self) -> tuple[LimitBound, ...]:

@@ -346,7 +346,10 @@ class Recording:
         )
         try:
             found = _Snapshot(**saved.fields)
-            recording._restore_rounds(found)
+            for mine, its in zip(recording._rounds, found.rounds, strict=True):
+                if (its.shape, its.dtype) != ((found.t,), mine.dtype) or not np.isfinite(its).all():
+                    raise ValueError(f"its numbers are not those of {found.t} rounds")
+                mine[: found.t] = its
             recording._now = learner.load(found.state.tobytes(), source=folder or file)
             for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
                 tracker.restore(parts)
@@ -360,15 +363,6 @@ class Recording:
         except Exception as error:  # other content breaks in every way
             raise BrokenFile(f"{file} is no run: {checkpoint.half_sentence(error)}.") from None
         return recording
-
-    def _restore_rounds(self, found: _Snapshot) -> None:
-        t = found.t
-        if type(t) is not int or not 0 <= t <= len(self.stream):
-            raise ValueError(f"it has {t!r} rounds, but the stream has {len(self.stream)}")
-        for mine, its in zip(self._rounds, found.rounds, strict=True):
-            if (its.shape, its.dtype) != ((t,), mine.dtype) or not np.isfinite(its).all():
-                raise ValueError(f"its numbers are not those of {t} rounds")
-            mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after it."""

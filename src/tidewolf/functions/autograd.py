@@ -313,22 +313,19 @@ class Custom(Autograd):
 
     def __init__(
         self,
-        value: Callable[[int, Array], float],
-        subgradient: Callable[[int, Array], Array] | None = None,
+        value: Callable[..., float],
+        subgradient: Callable[..., Array] | None = None,
         shape: Shape | int | None = None,
         rounds: int = 1,
     ) -> None:
-        self._make(_Given(value, subgradient, "numbers"), shape, rounds)
-
-    def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
-        for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
+        for name, given in (("value", value), ("subgradient", subgradient)):
             if not callable(given) and not (name == "subgradient" and given is None):
                 raise WrongType(f"The {name} of Custom is a callable, not {given!r}.", setting=name)
         if shape is None:
             raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         self.__dict__.update(
-            _engine=engine,
+            _engine=_Given(value, subgradient, "numbers"),
             _shape=as_shape(sides, "shape of Custom"),
             _rounds=Rounds(np.arange(as_count(rounds, "rounds of Custom")), ()),
         )
@@ -341,8 +338,8 @@ class Custom(Autograd):
         shape: Shape | int | None = None,
     ) -> Self:
         """A single round from callables of x alone."""
-        batch = object.__new__(cls)
-        batch._make(_Given(value, subgradient, "alone"), shape, 1)
+        batch = cls(value, subgradient, shape)
+        batch._engine.call = "alone"
         return batch
 
     def fields(self) -> dict[str, Any]:

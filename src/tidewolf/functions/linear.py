@@ -4,12 +4,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, cast, final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
 from tidewolf.core import arrays, errors
-from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
+from tidewolf.core.arrays import as_number, flat, like, namespace, to_numpy
 from tidewolf.core.batch import Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import (
     as_sparse,
@@ -166,8 +166,6 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
 
     def values(self, x: Array) -> Array:
         pieces = self.pieces(x)
-        if type(pieces) is np.ndarray:
-            return np.maximum.reduce(pieces, axis=1)
         return namespace(pieces).max(pieces, axis=1)
 
     values_at = values  # type: ignore[assignment]  # `pieces` take a point for each round, too
@@ -192,12 +190,11 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
 
-def weighted_rows(A: Array, b: Array) -> "Affine | MaxAffine":
+def weighted_rows(A: Array, b: Array) -> Any:
     """<A_t, x> <= b_t, of finite arrays with rounds first; of several rows per round, which are the
     second axis of b too, the largest.
     """
-    kind: Any = Affine if b.ndim == 1 else MaxAffine
-    return cast(Affine | MaxAffine, kind._unchecked(A=A, b=b))
+    return (Affine if b.ndim == 1 else MaxAffine)._unchecked(A=A, b=b)
 
 
 # Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
@@ -344,9 +341,6 @@ class MaxAffine(LargestPiece):
 # A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
 # rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
 
-# Up to so many rounds on a device entries are written one by one there.
-_FEW = 16
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -382,14 +376,8 @@ class Capacity(LargestPiece):
         return like(limits[:, None] == np.arange(rows(self.c).shape[1]), self.c)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        c = rows(self.c)
-        if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
-            total = arrays.zeros((c.shape[1],), c)
-            for t in range(len(self)):
-                total[(flat(x) - c[t, :]).argmax()] += weights[t]
-            return shaped(total, self.shape)
-        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
-        return shaped(like(total, c), self.shape)
+        total = np.bincount(self._fullest(x), to_numpy(weights), math.prod(self.shape))
+        return shaped(like(total, self.c), self.shape)
 
     def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))

@@ -81,9 +81,8 @@ class Measured(NamedTuple):
     exponents: tuple[float | None, float | None]
 
     def growth(self, name: str) -> Growth:
-        totals, theory = self.regrets, self.exponents[0]
-        if name == "violation":
-            totals, theory = self.violations, self.exponents[1]
+        totals: Floats = getattr(self, f"{name}s")
+        theory = dict(zip(THEORY, self.exponents, strict=True))[name]
         repeated = np.repeat(self.horizons, totals.shape[1])
         return growth(repeated.tolist(), totals.ravel().tolist(), theory)
 
