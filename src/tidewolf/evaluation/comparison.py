@@ -38,7 +38,7 @@ from typing import Any, NamedTuple, Self, final
 
 from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
-from tidewolf.core.errors import BrokenFile, InvalidInput, require_format
+from tidewolf.core.errors import BrokenFile, InvalidInput, refuse, require_format
 from tidewolf.evaluation import formatting
 from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
 
@@ -574,11 +574,11 @@ class Comparison(values.Value):
         """
         folder = as_path(folder, "The folder")
         there = any((folder / name).exists() for name in FILES)
-        if folder.is_file() or (there and not as_flag(force, "force")):
-            raise InvalidInput(
-                f"{folder} is a file, or holds a comparison already: name another folder, or "
-                "overwrite it with force."
-            )
+        refuse(
+            folder.is_file() or (there and not as_flag(force, "force")),
+            f"{folder} is a file, or holds a comparison already: name another folder, or "
+            "overwrite it with force.",
+        )
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")

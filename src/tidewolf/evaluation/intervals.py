@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arguments, arrays, feedback, values
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongType, require
+from tidewolf.core.errors import InvalidInput, NotSupported, require
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
     aligned,
@@ -218,8 +218,7 @@ def intervals(
     >>> print(found.worst_violation, found.worst_violation.violation)
     rounds 0 to 2 0.25
     """
-    if not isinstance(run, Run):
-        raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+    arguments.as_kind(run, Run, "Expected a run, as tidewolf.run gives it")
     require(run.rounds != 0, InvalidInput, "A run of no rounds has no intervals.")
     shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
     least = arrays.as_count(shortest, "The shortest interval")

@@ -511,15 +511,10 @@ def draw_areas(
     axes: Any, palette: Palette, edges: Int64s, shares: Floats, hues: Sequence[int], clock: Clock
 ) -> dict[str, Any]:
     """Areas on top of each other that add up to 100, (areas, parts), level between the edges."""
-    from matplotlib.patches import Polygon
-
-    across = np.repeat(edges, 2)[1:-1]
-    tops, low = np.cumsum(shares, axis=0), np.zeros(len(across))
-    for high, hue in zip(np.repeat(tops, 2, axis=1), hues, strict=True):
-        outline = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
-        look: Any = {"facecolor": palette.line[hue], "alpha": 0.85, "linewidth": 0}
-        axes.add_artist(Polygon(np.column_stack(outline), **look))  # `fill` also finds the limits
-        low = high
+    tops = np.cumsum(shares, axis=0)
+    for top, share, hue in zip(tops, shares, hues, strict=True):
+        look = {"facecolor": palette.line[hue], "alpha": 0.85, "linewidth": 0}
+        axes.stairs(top, edges, baseline=top - share, fill=True, **look)
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(0.0, float(edges[-1]))
     dress(axes, palette, clock)
@@ -668,13 +663,13 @@ def round_numbers(low: float, high: float) -> list[float]:
     """At most six round numbers from `low` to `high`, about evenly spread over their logarithms;
     the nearest power of ten if there is none.
     """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
-        inside = [tick for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
-        if len(inside) <= 6:
-            return inside or [10.0 ** round(math.log10(low))]
-    return inside[:: math.ceil(len(inside) / 6)]
+    from matplotlib.ticker import LogLocator
+
+    digits = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
+    # nearly a decade or less would have ticks of a linear axis
+    ticks = LogLocator(subs=digits, numticks=6).tick_values(low / 10.0, 10.0 * high).tolist()
+    inside = [float(f"{tick:.1g}") for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
+    return inside or [10.0 ** round(math.log10(low))]
 
 
 # --- labels ---------------------------------------------------------------------------------------
