@@ -47,7 +47,7 @@ class Combined(values.Composed, OfParts):
     have.
     """
 
-    _capabilities = (LinearTotal, PiecewiseLinear)
+    _capabilities: ClassVar[tuple[type, ...]] = (LinearTotal, PiecewiseLinear)
 
     @classmethod
     def _able(cls, parts: tuple[Batch, ...]) -> Iterable[type]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidewolf.core import arrays, errors
 from tidewolf.core.arrays import as_number, flat, like, namespace, to_numpy
-from tidewolf.core.batch import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import (
     as_sparse,
     csr_array,
@@ -190,7 +190,7 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
 
-def weighted_rows(A: Array, b: Array) -> Any:
+def weighted_rows(A: Array, b: Array) -> Batch:
     """<A_t, x> <= b_t, of finite arrays with rounds first; of several rows per round, which are the
     second axis of b too, the largest.
     """
