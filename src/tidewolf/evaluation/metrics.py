@@ -482,22 +482,10 @@ class RunLimits(tuple[LimitBound, ...]):
         return "\n".join(self.lines()) or "limits are not distinguished"
 
 
-class BrokenLimit(NamedTuple):
-    """A limit that was broken, and by how much in all.
-
-    Attributes
-    ----------
-    bound : float or None
-        The most that theory allows in all; None if the learner does not tell limits apart.
+def broken_limits(run: Run) -> list[tuple[str, float, Breach, float | None]]:
+    """The name of each limit that was broken, by how much in all, when, and the most that theory
+    allows; None if the learner does not tell limits apart.
     """
-
-    name: str
-    total: float
-    breach: Breach
-    bound: float | None
-
-
-def broken_limits(run: Run) -> list[BrokenLimit]:
     each, found, names = run.each_violation, run.breaches, run.limit_names
     if each is None or found is None:  # a round has one limit
         found, names = Breaches(1), (ONLY_LIMIT,)
@@ -506,7 +494,7 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
         each = run.violations.sum(keepdims=True)
     bounds = [one.bound for one in run.limits] or [None] * len(each)
     return [
-        BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
+        (names[i], float(each[i]), found.of(i), bounds[i])
         for i in np.argsort(-each, kind="stable").tolist()
         if each[i] > 0.0 and found.when[0, i]
     ]

@@ -22,10 +22,11 @@ import numpy as np
 from tidewolf.core import batch, checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import metrics, tracking
+from tidewolf.evaluation import metrics
 from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
 from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
 from tidewolf.evaluation.run import Run
+from tidewolf.evaluation.tracking import Breach, entry_names
 from tidewolf.networks.network import Network
 from tidewolf.problems import Problem
 from tidewolf.report import charts
@@ -405,7 +406,7 @@ def shown_runs(runs: Sequence[Run], problem: Problem | None = None) -> list[char
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    called = tracking.entry_names(kept[0][1].learner.K, () if problem is None else problem.labels)
+    called = entry_names(kept[0][1].learner.K, () if problem is None else problem.labels)
     names = np.array(called)[largest].tolist()
     return [
         charts.ShownRun(style, run, names, mean[largest], each.edges)
@@ -473,17 +474,17 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         return None
     clock = charts.clock_of(runs[0].stream, runs[0].rounds)
     found = [(style, metrics.broken_limits(run), run) for run, style in _styled(runs)]
-    bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
+    bounded = any(bound is not None for _, broken, _ in found for *_, bound in broken)
 
     def size(x: float) -> Cell:
         return Cell(number(x), () if network is None else (f"volume {number(x * network.unit)}",))
 
-    def row(one: metrics.BrokenLimit) -> list[Cell]:
-        rounds, worst, when, first, last = one.breach
+    def row(name: str, total: float, breach: Breach, bound: float | None) -> list[Cell]:
+        rounds, worst, when, first, last = breach
         some = Cell(f"{rounds:,}", (percent(rounds / clock.rounds),))
         times = clock.when(when), clock.span(first, last + 1)
-        allowed = [bound_text(one.total, one.bound)] * bounded
-        return charts.cells((one.name, size(one.total), some, size(worst), *times, *allowed))
+        allowed = [bound_text(total, bound)] * bounded
+        return charts.cells((name, size(total), some, size(worst), *times, *allowed))
 
     groups = []
     for style, broken, run in found:
@@ -491,7 +492,8 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         more = f", the worst {LIMITS} are shown" * (len(broken) > LIMITS)
         lines = (f"{len(broken)} of {count:,} constraints violated{more}",) * (count > 1)
         if broken:
-            groups.append(Rows(list(map(row, broken[:LIMITS])), Cell(style.label, lines, style)))
+            rows = [row(*one) for one in broken[:LIMITS]]
+            groups.append(Rows(rows, Cell(style.label, lines, style)))
     kept = ", ".join(style.label for style, broken, _ in found if not broken)
     said = {
         _VOLUMES: network is not None,
