@@ -417,7 +417,9 @@ def test_labels_touch_no_dot_and_no_other_label(count, seed):
     axes = Figure(figsize=(800 / 72, 500 / 72), dpi=72).add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 800)
     axes.set_ylim(500, 0)
-    labels = [charts.PointLabel(point, f"node {i}", "black") for i, point in enumerate(points)]
+    labels = [
+        {"xy": point, "text": f"node {i}", "color": "black"} for i, point in enumerate(points)
+    ]
     assert charts.write_labels(axes, labels, points) == len(axes.texts) >= 1
     half = np.array([charts.text_width("node 0") / 2.0, 7.0])
     middles = np.array([np.array(t.xy) + np.array(t.xyann) * [1.0, -1.0] for t in axes.texts])

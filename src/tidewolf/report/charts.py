@@ -627,7 +627,8 @@ def draw_frontiers(
                 draw_dot(axes, place, width, shade, 3 + i)
             if curve.notes:
                 text = note if usual or not k else note.split()[-1]
-                label = PointLabel(place, text, color, "bold" if usual else "normal")
+                weight = "bold" if usual else "normal"
+                label = {"xy": place, "text": text, "color": color, "weight": weight}
                 labels.append((not usual, k not in (0, last), label))
             ends = f"{number(curve.regrets[k])}, violation {number(curve.violations[k])}"
             named = ", ".join(filter(None, (curve.label, note)))
@@ -675,27 +676,20 @@ def round_numbers(low: float, high: float) -> list[float]:
 # --- labels ---------------------------------------------------------------------------------------
 
 
-class PointLabel(NamedTuple):
-    point: Floats
-    text: str
-    color: str
-    weight: str = "normal"
-
-
-def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Any, lines: Any = ()) -> int:
-    """Write labels beside their points, over no dot and no other label, each in the nearest free
-    place that covers the fewest of the points of `lines`; those that have none are left out.
-    Returns how many were written.
+def write_labels(axes: Any, labels: Sequence[dict[str, Any]], dots: Any, lines: Any = ()) -> int:
+    """Write labels, as matplotlib's `annotate` takes them, beside their points, over no dot and no
+    other label, each in the nearest free place that covers the fewest of the points of `lines`;
+    those that have none are left out. Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
-    spots = pixels(axes, [label.point for label in labels]) / unit
+    spots = pixels(axes, [label["xy"] for label in labels]) / unit
     around, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
     taken, lines = np.hstack([around - 5.0, around + 5.0]), pixels(axes, lines) / unit
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
     for label, spot in zip(labels, spots, strict=True):
-        half = np.array([text_width(label.text) / 2.0 + 1.0, 7.5])
+        half = np.array([text_width(label["text"]) / 2.0 + 1.0, 7.5])
         middles = spot + offsets + np.tile(ways, (4, 1)) * half
         low, high = middles - half, middles + half
         apart = (high[:, None] <= taken[:, :2]) | (taken[:, 2:] <= low[:, None])
@@ -707,9 +701,9 @@ def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Any, lines: Any 
         best = free[under.all(axis=2).sum(axis=1).argmin()]
         taken = np.vstack([taken, [*low[best], *high[best]]])
         x, y = middles[best] - spot
-        look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
+        look = {"ha": "center", "va": "center", "fontsize": 12}
         offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
-        axes.annotate(label.text, label.point, color=label.color, **look, **offset)
+        axes.annotate(**label, **look, **offset)
     return len(taken) - len(dots)
 
 

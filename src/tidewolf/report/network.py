@@ -266,7 +266,8 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         charts.draw_dot(axes, place, 11.0, palette.ink, 4)
         charts.draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
         weight = "bold" if i in drawn.ends else "normal"
-        labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
+        text = charts.shortened(name)
+        labels.append({"xy": place, "text": text, "color": palette.ink, "weight": weight})
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
         tails, heads = drawn.places[np.array([link[:2] for link in drawn.links]).T]
