@@ -668,7 +668,7 @@ def round_numbers(low: float, high: float) -> list[float]:
 
     digits = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
     # nearly a decade or less would have ticks of a linear axis
-    ticks = LogLocator(subs=digits, numticks=6).tick_values(low / 10.0, 10.0 * high)
+    ticks = LogLocator(subs=digits, numticks=6).tick_values(low / 10.0, 10.0 * max(low, high))
     inside = [float(f"{tick:.1g}") for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
     return inside or [10.0 ** round(math.log10(low))]
 
