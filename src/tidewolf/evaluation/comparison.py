@@ -40,7 +40,7 @@ from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
 from tidewolf.core.errors import BrokenFile, InvalidInput, refuse, require_format
 from tidewolf.evaluation import formatting
-from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
+from tidewolf.evaluation.formatting import Column, plain, plain_interval, report_module
 
 COMPARISON_FORMAT = 4
 # What the others are measured by, where it takes part: exact projections.
@@ -505,19 +505,13 @@ class Comparison(values.Value):
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = [each._asdict() for each in self.rankings()]
-        for plain in rankings:
-            gaps = plain.pop("gaps") or (None,) * len(plain["points"])
-            points = zip(plain["points"], map(finite_or_none, gaps), strict=True)
-            plain["points"] = [p._asdict() | {"gap": gap} for p, gap in points]
-            plain |= {name: finite_or_none(plain[name]) for name in Ranking._fields[5:]}
-        ends = [plain_interval((venue.lower, venue.upper)) or {} for venue in self.venues]
-        return {
-            "format": COMPARISON_FORMAT,
-            "baseline": self.baseline,
-            "streams": [v._asdict() | its for v, its in zip(self.venues, ends, strict=True)],
-            "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
-            "rankings": rankings,
-        }
+        for found in rankings:
+            gaps = found.pop("gaps") or (None,) * len(found["points"])
+            points = zip(found["points"], gaps, strict=True)
+            found["points"] = [p._asdict() | {"gap": gap} for p, gap in points]
+        runs = [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries]
+        parts = {"streams": plain(self.venues), "runs": plain(runs), "rankings": plain(rankings)}
+        return {"format": COMPARISON_FORMAT, "baseline": self.baseline, **parts}
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:

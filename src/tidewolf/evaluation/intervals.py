@@ -36,6 +36,7 @@ from tidewolf.evaluation.formatting import (
     aligned,
     bound_text,
     number,
+    plain,
     plain_interval,
     precise_interval,
 )
@@ -153,7 +154,7 @@ class Intervals(values.Value):
                 {
                     **{name: getattr(each, name) for name in ("start", "stop", "feasible")},
                     "violation": each.violation,
-                    "regret": plain_interval(each.regret),
+                    "regret": plain(plain_interval(each.regret)),
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
                 }
                 for each in self.every

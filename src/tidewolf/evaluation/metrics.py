@@ -37,7 +37,6 @@ from tidewolf.evaluation.formatting import (
     aligned,
     applying,
     bound_text,
-    finite_or_none,
     informative,
     interval,
     number,
@@ -156,10 +155,10 @@ class BudgetRecord(NamedTuple):
     def plain(self) -> dict[str, Any]:
         numbers = {name: getattr(self, name) for name in ("net", "worst_window", "unspent")}
         last = float(self.multipliers[-1]) if len(self.multipliers) else None
-        return numbers | {"windows": self.windows.tolist(), "multiplier": last}
+        return numbers | {"windows": self.windows, "multiplier": last}
 
 
-# In the order of summary.json.
+# In the order of summary.json, before `formatting.plain`.
 MEASURES: dict[str, Callable[[Run], Any]] = {
     "loss": lambda run: {
         "total": float(run.losses.sum()),
@@ -188,12 +187,12 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "unseen": lambda run: run.unseen,
     "late": lambda run: run.late,
     "pending": lambda run: run.pending,
-    "overrides": lambda run: run.overrides._asdict(),
-    "each_violation": lambda run: None if (x := run.each_violation) is None else x.tolist(),
-    "limit_names": lambda run: None if run.each_violation is None else list(run.limit_names),
-    "limits": lambda run: run.limits.plain(),
+    "overrides": lambda run: run.overrides,
+    "each_violation": lambda run: run.each_violation,
+    "limit_names": lambda run: None if run.each_violation is None else run.limit_names,
+    "limits": lambda run: run.limits,
     "budgets": lambda run: {name: one.plain() for name, one in run.budgets.items()},
-    "experts": lambda run: run.experts.plain(),
+    "experts": lambda run: run.experts,
 }
 
 _ENDS, _PARTS = ("lower", "upper"), Spread._fields[:3]
@@ -441,13 +440,6 @@ class Experts(tuple[Expert, ...]):
         left = len(self) - len(shown)
         return [*lines, f"and {left} more in run.experts"] if left else lines
 
-    def plain(self) -> list[dict[str, Any]]:
-        numbers = ("guard", "run_loss", "run_violation")
-        return [
-            {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
-            for each in self
-        ]
-
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "no members"
 
@@ -474,9 +466,6 @@ class RunLimits(tuple[LimitBound, ...]):
             allowed = f", at most {short_number(bound or 0)}" * informative(violation, bound)
             lines.append(f"  {name}: {short_number(violation)}{allowed}")
         return lines
-
-    def plain(self) -> list[dict[str, Any]]:
-        return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
 
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "limits are not distinguished"

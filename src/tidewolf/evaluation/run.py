@@ -368,8 +368,8 @@ class Run(base.Record):
                 Weights, guard, totals, linear programs and oracle calls of each; empty if the
                 learner mixes none.
         """
-        plain = {"learner": type(self.learner).__name__, "rounds": self.rounds}
-        return plain | {key: measure(self) for key, measure in metrics.MEASURES.items()}
+        found = {key: formatting.plain(of(self)) for key, of in metrics.MEASURES.items()}
+        return {"learner": type(self.learner).__name__, "rounds": self.rounds, **found}
 
     def to_pandas(self) -> Any:
         """The rounds as a table.

@@ -74,7 +74,7 @@ from tidewolf.core.errors import (
     refuse,
     require,
 )
-from tidewolf.evaluation.formatting import finite_or_none
+from tidewolf.evaluation.formatting import plain
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
@@ -298,8 +298,8 @@ class Prepared(NamedTuple):
         best = self.best or UNKNOWN
         return {
             "rounds": len(self.problem),
-            "lower": finite_or_none(best.lower),
-            "upper": finite_or_none(best.upper),
+            "lower": plain(best.lower),
+            "upper": plain(best.upper),
             "feasible": best.feasible,
             "reason": self.reason,
         }

@@ -23,7 +23,14 @@ from tidewolf.core import batch, checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics
-from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
+from tidewolf.evaluation.formatting import (
+    bound_text,
+    informative,
+    interval,
+    number,
+    percent,
+    plain,
+)
 from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
 from tidewolf.evaluation.run import Run
 from tidewolf.evaluation.tracking import Breach, entry_names
@@ -142,17 +149,7 @@ def _record(
         ],
         "written": charts.written(date),
     }
-    return {key: _plain(part) for key, part in context.items()}
-
-
-def _plain(part: Any) -> Any:
-    if isinstance(part, tuple) and hasattr(part, "_asdict"):
-        part = part._asdict()
-    if isinstance(part, Mapping):
-        return {str(name): _plain(each) for name, each in part.items()}
-    if isinstance(part, list | tuple):
-        return [_plain(each) for each in part]
-    return part.item() if isinstance(part, np.generic) else part
+    return {key: plain(part) for key, part in context.items()}
 
 
 def _styled(runs: Sequence[Run]) -> list[tuple[Run, RunStyle]]:

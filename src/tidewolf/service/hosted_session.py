@@ -47,7 +47,7 @@ from tidewolf.core.arguments import listed
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require_some
 from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.evaluation.metrics import Experts
+from tidewolf.evaluation.formatting import plain
 from tidewolf.functions.combined import limit_names
 from tidewolf.functions.linear import Capacity, Linear
 from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
@@ -740,7 +740,7 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        return {"experts": Experts(experts_of(self.session.learner, self.session.state)).plain()}
+        return {"experts": plain(experts_of(self.session.learner, self.session.state))}
 
     def explanation(self) -> dict[str, Any]:
         """Why the learner's decision is what it is, with rounds counted from 1."""
