@@ -40,7 +40,13 @@ from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
 from tidewolf.core.errors import BrokenFile, InvalidInput, refuse, require_format
 from tidewolf.evaluation import formatting
-from tidewolf.evaluation.formatting import Column, plain, plain_interval, report_module
+from tidewolf.evaluation.formatting import (
+    Column,
+    percent,
+    plain,
+    plain_interval,
+    report_module,
+)
 
 COMPARISON_FORMAT = 4
 # What the others are measured by, where it takes part: exact projections.
@@ -367,7 +373,7 @@ class Comparison(values.Value):
         -------
         list of str
             One for each value but the first, such as "From caution 10 (the default) to 30: the
-            loss rises by 0.40 %, the violation falls by 35 %."
+            loss rises by 0.4 %, the violation falls by 35 %."
         """
         points = [point for point in self._chosen(stream, learner) if point.knob]
         several, found = len({point.budget for point in points}) > 1, list[str]()
@@ -791,7 +797,7 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     more, size = point.level - theirs.level, abs(theirs.loss)
     costs = "costs as much"
     if size and abs(more) >= _STAYS * size:
-        costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
+        costs = f"costs {percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
     return [
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} "
         f"({point.violation:.3g} against {theirs.violation:.3g} per round), and {costs}."
@@ -815,14 +821,9 @@ def _change(what: str, *points: Point) -> str:
         return f"the {what} stays{' 0' * (before == 0.0)}"
     by = f"from {before:.3g} to {after:.3g}"
     if size and after:
-        by = f"by {_percent(abs(after - before) / size)}"
+        by = f"by {percent(abs(after - before) / size)}"
         by = f"to {after / before:.3g} times as much" if after / before >= 3.0 else by
     return f"the {what} {'rises' if after > before else 'falls'} {by}"
-
-
-def _percent(share: float) -> str:
-    digits = 0 if 0.095 <= share < 0.985 or share >= 1.0 else 1 if share >= 0.0095 else 2
-    return f"{100.0 * share:.{digits}f} %"
 
 
 def _log_ratio(theirs: float, ours: float) -> float:

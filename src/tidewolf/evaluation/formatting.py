@@ -67,10 +67,10 @@ def short_number(x: float, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to two digits or more: 0 %, 0.25 %, 12 %, 100 %; never 0 % or 100 % of what is not
-    all or nothing.
+    """A share to two digits or more: 0 %, 0.25 %, 12 %, 100 %, 250 %; never 0 % or 100 % of what is
+    not all or nothing.
     """
-    if share in (0.0, 1.0):
+    if share == 0.0 or share >= 1.0:
         return f"{100.0 * share:.0f} %"
     shown = f"{100.0 * share:.2g}"
     return f"{'> 99' if shown == '1e+02' else shown} %"

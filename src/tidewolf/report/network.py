@@ -297,8 +297,7 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
 
 
 def _used(share: float) -> str:
-    used = f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
-    return used if np.isfinite(share) else "without any capacity"
+    return percent(share) if np.isfinite(share) else "without any capacity"
 
 
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
