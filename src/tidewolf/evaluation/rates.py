@@ -144,7 +144,7 @@ def rates(runs: Sequence[Run]) -> Rates:
     True
     """
     runs = arguments.as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
-    several = len(runs) > 1 and all(isinstance(run, Run) for run in runs)
+    several = len(runs) != 1 and all(isinstance(run, Run) for run in runs)
     require(several, WrongType, "rates takes several runs, as tidewolf.run gives them.")
     names = sorted({type(run.learner).__name__ for run in runs})
     horizons = tuple(sorted({run.rounds for run in runs}))

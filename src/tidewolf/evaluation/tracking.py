@@ -37,7 +37,6 @@ each link ever was.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
@@ -431,9 +430,12 @@ def time_texts(times: NDArray) -> list[str]:
     numbers with the digits they have; empty if it is not known.
     """
     if times.dtype.kind != "M":
-        number = partial(np.format_float_positional, trim="-")
-        return ["" if one != one else number(one) for one in times.tolist()]
+        return ["" if one != one else _number_text(one) for one in times.tolist()]
     known, units = times[~np.isnat(times)], ("D", "m", "s", "ms", "us")
     exact = (unit for unit in units if (known.astype(f"datetime64[{unit}]") == known).all())
     texts = times.astype(f"datetime64[{next(exact, 'us')}]").astype(str).tolist()
     return ["" if text == "NaT" else text for text in texts]
+
+
+def _number_text(time: float) -> str:
+    return str(int(time)) if time == int(time) else repr(time)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self, final
 import numpy as np
 
 from tidewolf.core import arrays, errors
-from tidewolf.core.arrays import as_number, flat, like, namespace, to_numpy
+from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
 from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import (
     as_sparse,
@@ -342,6 +342,10 @@ class MaxAffine(LargestPiece):
 # rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
 
 
+# Up to so many rounds on a device entries are written one by one there.
+_FEW = 16
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Capacity(LargestPiece):
@@ -376,8 +380,14 @@ class Capacity(LargestPiece):
         return like(limits[:, None] == np.arange(rows(self.c).shape[1]), self.c)
 
     def subgradient(self, x: Array, weights: Array) -> Array:
-        total = np.bincount(self._fullest(x), to_numpy(weights), math.prod(self.shape))
-        return shaped(like(total, self.c), self.shape)
+        c = rows(self.c)
+        if type(c) is not np.ndarray and len(self) <= _FEW and is_torch(c):
+            total = arrays.zeros((c.shape[1],), c)
+            for t in range(len(self)):
+                total[(flat(x) - c[t, :]).argmax()] += weights[t]
+            return shaped(total, self.shape)
+        total = np.bincount(self._fullest(x), to_numpy(weights), c.shape[1])
+        return shaped(like(total, c), self.shape)
 
     def slopes(self, x: Array) -> Floats:
         return np.ones(len(self))
