@@ -504,10 +504,19 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         decisions = tracking.Decisions(
             frozen(rounds), times, tracking.entry_names(K), frozen(kept.points)
         )
-    same = "losses violations calls distances learner stream membership seconds audit trajectory"
-    same += " spends multipliers"
     return Run(
-        **{name: getattr(recording, name) for name in same.split()},
+        losses=recording.losses,
+        violations=recording.violations,
+        calls=recording.calls,
+        distances=recording.distances,
+        learner=recording.learner,
+        stream=recording.stream,
+        membership=recording.membership,
+        seconds=recording.seconds,
+        audit=recording.audit,
+        trajectory=recording.trajectory,
+        spends=recording.spends,
+        multipliers=recording.multipliers,
         each_violation=recording.each if len(recording.each) else None,
         final_state=recording.state,
         ends=ends,

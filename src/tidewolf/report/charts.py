@@ -32,6 +32,7 @@ from tidewolf.core import arguments, batch, checkpoint
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
 from tidewolf.evaluation.run import Run
+from tidewolf.evaluation.tracking import time_texts
 
 PAGE_FORMAT = 4
 # How many hues the page defines; further ones begin again.
@@ -149,8 +150,7 @@ def document(template: str, context: Mapping[str, Any]) -> str:
 
 
 def render(template: str, **context: Any) -> str:
-    found: str = _environment().get_template(f"{template}.html.j2").render(context)
-    return found
+    return str(_environment().get_template(f"{template}.html.j2").render(context))
 
 
 def asset(name: str) -> str:
@@ -357,7 +357,7 @@ _DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 class Clock(NamedTuple):
     rounds: int
     times: Floats | None = None
-    form: str = ""
+    texts: Sequence[str] = ()
 
     def when(self, index: int) -> str:
         """The round of this index, from 0: its time with its number, or its number alone."""
@@ -365,8 +365,7 @@ class Clock(NamedTuple):
         return number if self.times is None else f"{self.moment(index)} ({number})"
 
     def moment(self, index: int) -> str:
-        times = self.times
-        return f"{index + 1:,}" if times is None else _date(times[index]).strftime(self.form)
+        return self.texts[index] if self.texts else f"{index + 1:,}"
 
     def span(self, start: int, stop: int) -> str:
         first, last = self.moment(start), self.moment(stop - 1)
@@ -411,9 +410,8 @@ def clock_of(stream: batch.Stream, rounds: int) -> Clock:
     dated = ((seconds >= _FIRST_DATE) & (seconds < _LAST_DATE)).all()  # and no NaN
     if not len(seconds) or not dated or (np.diff(seconds) < 0.0).any():
         return Clock(rounds)
-    days, minutes = (not np.mod(seconds, step).any() for step in (86_400.0, 60.0))
-    form = "%Y-%m-%d" if days else "%Y-%m-%d %H:%M" if minutes else "%Y-%m-%d %H:%M:%S"
-    return Clock(rounds, seconds, form)
+    texts = time_texts(seconds.astype("datetime64[s]"))
+    return Clock(rounds, seconds, [text.replace("T", " ") for text in texts])
 
 
 def _date(seconds: Any) -> datetime:

@@ -300,10 +300,9 @@ def growth_charts(study: Study) -> list[charts.Chart]:
 def _draw_growth(
     axes: Any, palette: charts.Palette, study: Study, name: str, theory: float
 ) -> dict[str, Any]:
-    T, dots, heights = np.log10(study.size.horizons), list[Any](), [1.0]
+    T, dots = np.log10(study.size.horizons), list[Any]()
     every: list[Floats] = [getattr(each, f"{name}s") for each in study.growths]
-    if any((totals > 0.0).any() for totals in every):
-        heights = [total for totals in every for total in totals[totals > 0.0].tolist()]
+    heights = [total for totals in every for total in totals[totals > 0.0].tolist()] or [1.0]
     for hue, (totals, each) in enumerate(zip(every, study.growths, strict=True)):
         mean, color = totals.mean(axis=1), palette.line[hue]
         known = mean > 0.0
