@@ -322,10 +322,6 @@ TABLE: tuple[Column[Run], ...] = (
 )
 
 
-def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
-    return applying(TABLE, runs)
-
-
 def _spread_cell(name: str, part: str, run: Run) -> str:
     found: Spread | None = getattr(run, f"{name}_spread")
     digits = 5 if (name, part) == ("loss", "mean") else 3

@@ -24,6 +24,7 @@ from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, Tidewo
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import metrics
 from tidewolf.evaluation.formatting import (
+    applying,
     bound_text,
     informative,
     interval,
@@ -170,7 +171,7 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
 
 
 def results_table(runs: Sequence[Run]) -> Table:
-    shown, words = metrics.table_metrics(runs), {True: "holds", False: "fails", None: "undecided"}
+    shown, words = applying(metrics.TABLE, runs), {True: "holds", False: "fails", None: "undecided"}
     rows = []
     for run, style in _styled(runs):
         certificate = f"certificate {words[run.certificate.holds]}"
