@@ -34,9 +34,12 @@ DATES, CSV = "tests/test_dates.py", "tests/test_files.py"
 EXCEL, GAPS = "tests/test_files.py", "tests/test_gaps.py"
 GROUP = "tests/test_descent.py"
 ROUNDS = "tests/test_rounds.py"
+AVAILABLE = "tests/test_available.py"
 OUTAGE_WEIGHTS = (
-    "tests/test_available.py::"
-    "test_an_outage_that_moves_the_decision_leaves_the_weights_of_other_rounds_as_they_were"
+    f"{AVAILABLE}::test_after_an_outage_weights_and_decisions_are_those_of_a_run_without_one"
+)
+OUTAGE_LIMITS = (
+    f"{AVAILABLE}::test_limits_that_only_the_way_around_breaks_do_not_move_the_usual_weights"
 )
 RESOLVED = f"{ROUNDS}::test_an_ensemble_that_re_solves_in_the_kernel_is_the_one_without"
 NETWORK, ROUND_READER = "tests/test_networks.py", "tests/test_round_reader.py"
@@ -146,6 +149,11 @@ PATCHES = {
         ),
     },
     "methods/accounts.py": {
+        "limits that only an outage breaks move the weights of other rounds": Patch(
+            "max(0.0, -value - inner(P, d))",
+            "0.0",
+            OUTAGE_LIMITS,
+        ),
         "Ensemble: the guard keeps the units of an older dual": Patch(
             "guard=frozen(self.guard * unit), ", "", ENSEMBLE_SUMS
         ),
@@ -192,12 +200,12 @@ PATCHES = {
             f"{ROUNDS}::test_a_run_in_the_kernel_is_the_run_without",
         ),
         "all weights learn from an outage": Patch(
-            "own = state.outage if all(one.apart for one in observed) else None",
-            "own = None",
+            "return around._replace(mixer=mixer, outage",
+            "return around._replace(outage",
             OUTAGE_WEIGHTS,
         ),
         "the next outage begins with the weights of the last one": Patch(
-            "not waiting and not state.upcoming.apart:",
+            "not waiting and before.usual is None:",
             "False:",
             OUTAGE_WEIGHTS,
         ),

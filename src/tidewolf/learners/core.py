@@ -215,18 +215,18 @@ class Core(KeepsPending[State]):
             shares = self.context.shares(info, number)
         state, own = self._own_points(state, shares, out)
         points = (*own, *advice)
-        if state.outage is not None and not waiting and not state.upcoming.apart:
+        before, usual = state.upcoming, None
+        if state.outage is not None and not waiting and before.usual is None:
             state = state._replace(outage=None)  # the round before was none
         p = self.weights_of(state.mixer, points)
         x = mix = mixed(p, points)
-        apart = out is not None and bool(self.names)
-        if apart := apart and (state.outage is not None or is_far(mix, state.upcoming.mix)):
-            outage = state.outage or state.mixer
+        if out is not None and self.names and (state.outage is not None or is_far(mix, before.mix)):
+            usual, outage = before.usual or before, state.outage or state.mixer
             state, p = state._replace(outage=outage), self.weights_of(outage, points)
             x = mix = mixed(p, points)
         if state.last is not None and (out is None or not uses(state.last, out)):
             x = capped(mix, state.last, self.max_move)
-        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points, apart)
+        upcoming = Committed(number, x, mix, arrays.frozen(p), arrays.frozen(shares), points, usual)
         return state._replace(upcoming=upcoming)
 
     def weights_of(self, mixer: Mixer, points: Sequence[Array | None]) -> Floats:
@@ -410,14 +410,15 @@ class Core(KeepsPending[State]):
 
     def _restarted(self, state: State, before: int) -> State:
         """The state with the descents that begin anew after the rounds since `before`."""
-        descents, mixer, pending = [*state.descents], state.mixer, state.pending
+        descents, pending = [*state.descents], state.pending
+        mixer, outage = state.mixer, state.outage
         for i, share in self.births(before, state.t):
             descents[i] = Descent(
                 self.K.center, self.K.center, adagrad.DescentSums.start(self._factors)
             )
-            mixer = mixer.with_newcomer(i, share)
+            mixer, outage = mixer.with_newcomer(i, share), outage and outage.with_newcomer(i, share)
             pending = tuple(one.without(i) for one in pending)
-        return state._replace(descents=tuple(descents), mixer=mixer, pending=pending)
+        return state._replace(descents=tuple(descents), mixer=mixer, outage=outage, pending=pending)
 
     def births(self, before: int, t: int) -> list[tuple[int, float]]:
         """The descents that begin anew after rounds before + 1 to t, and their shares of trust."""
@@ -446,8 +447,9 @@ class Core(KeepsPending[State]):
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
-        own = state.outage if all(one.apart for one in observed) else None
-        fed, mixer, accounts = each, own or state.mixer, state.accounts
+        if any(one.usual is not None for one in observed):
+            return self._mixed_around(state, observed, each, weighed)
+        fed, mixer, accounts = each, state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
             if len(alphas) == len(observed):
@@ -467,8 +469,21 @@ class Core(KeepsPending[State]):
         mixed = np.sum([one.mixed for one in fed], axis=0)
         before = state.t - sum(one.block.rounds for one in observed)
         mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
-        both = (mixer, state.outage) if own is None else (state.mixer, mixer)
-        return state._replace(mixer=both[0], outage=both[1], accounts=accounts), fed
+        return state._replace(mixer=mixer, accounts=accounts), fed
+
+    def _mixed_around(
+        self, state: State, observed: Observed, each: Fed, weighed: Surrogate
+    ) -> tuple[State, Fed]:
+        """The same after rounds that an outage moved: its weights learn from what was played, the
+        others from what would have been decided.
+        """
+        usual = [one.usual or one for one in observed]
+        fed = [own.as_usual(one) for one, own in zip(observed, each, strict=True)]
+        mixer = self._mixed(state, usual, fed, weighed)[0].mixer
+        around = state._replace(mixer=state.outage or mixer)
+        observed = [one._replace(usual=None) for one in observed]
+        around, each = self._mixed(around, observed, each, weighed)
+        return around._replace(mixer=mixer, outage=state.outage and around.mixer), each
 
     @cached_property
     def compiled(self) -> CompiledRounds | None:
@@ -526,8 +541,12 @@ class Core(KeepsPending[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-        decided = own.round, own.points, own.mix, own.p, own.shares
-        return PlayedRound(*decided, x, block, functions, own.apart)
+
+        def played(own: Committed) -> PlayedRound:
+            decided = own.round, own.points, own.mix, own.p, own.shares
+            return PlayedRound(*decided, x, block, functions, own.usual and played(own.usual))
+
+        return played(own)
 
     def _curvature(self, one: PlayedRound) -> float | None:
         """alpha of the losses, where they declare it and are seen."""

@@ -77,12 +77,14 @@ def migrated(new: Core, state: State, old: Core) -> State:
     accounts = state.accounts._replace(**sums).in_units(old.caution / new.caution)
     costs = state.costs.values
     costs = None if costs is None else move.scattered(costs, math.inf)
+    absent = range(new.present(state.t), len(new.scales))
     after = state._replace(
         pool=pool,
         descents=descents,
         cells=certificate.CellSums.start(new.K, new.cells),
         dual=new._weights.migrated(state.dual),
-        mixer=_mixer(state.mixer, experts).without(range(new.present(state.t), len(new.scales))),
+        mixer=_mixer(state.mixer, experts).without(absent),
+        outage=state.outage and _mixer(state.outage, experts).without(absent),
         accounts=accounts,
         advisers=tuple(_remembered(one, move, state, old) for one in new.advisers),
         oracle_budget=state.oracle_budget - calls,
@@ -166,6 +168,7 @@ def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed
         p=experts.numbers(one.p),
         shares=_shares(one, cells),
         points=tuple(move.point(z) for z in experts.each(one.points)),
+        usual=one.usual and _round(move, experts, cells, one.usual),
     )
 
 
@@ -193,7 +196,7 @@ def _with_current_round(move: Move, experts: _Names, new: Core, state: State) ->
         last = move.point(before.x if state.last is None else state.last)
         last = mix if last is None else last
     x = mix if last is None else available.capped(mix, last, new.max_move)
-    upcoming = before._replace(x=x, mix=mix, p=arrays.frozen(p), shares=shares, points=points)
+    upcoming = Committed(before.round, x, mix, arrays.frozen(p), shares, points)
     if around is None:
         return state._replace(upcoming=upcoming, last=last, proposed=None)
     return state._replace(upcoming=around, last=last, proposed=tuple(advice))

@@ -36,7 +36,7 @@ class Committed(NamedTuple):
     p: Floats
     shares: Floats  # phi, one a cell of the context; zeros where it is unknown
     points: tuple[Array | None, ...]  # z of every expert; None if it is absent
-    apart: bool = False  # whether entries that are out move it far: p is by the outage's weights
+    usual: Committed | None = None  # the same without an outage that moves it far
 
     @property
     def free(self) -> Array:
@@ -44,7 +44,8 @@ class Committed(NamedTuple):
 
     def without(self, i: int) -> Self:
         """The same without the proposal of this expert."""
-        return self._replace(points=(*self.points[:i], None, *self.points[i + 1 :]))
+        points = (*self.points[:i], None, *self.points[i + 1 :])
+        return self._replace(points=points, usual=self.usual and self.usual.without(i))
 
 
 class Migrations(NamedTuple):
@@ -107,7 +108,7 @@ class State(NamedTuple):
     proposed: tuple[Array | None, ...] | None = None
     """what advisers that do not wait proposed, where entries are out in the next round"""
     outage: Mixer | None = None
-    """weights of rounds that are apart, which begin with an outage as those of other rounds are"""
+    """weights in an outage that moves decisions far, which begin as the others are"""
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()
     costs: partly_seen.LastCosts = partly_seen.LastCosts()

@@ -46,7 +46,7 @@ class PlayedRound(NamedTuple):
     x: Array  # what was played
     block: FirstOrder
     functions: FullInformation | None
-    apart: bool = False  # whether an outage moved it far
+    usual: PlayedRound | None = None  # the same without an outage that moved it far
 
     @property
     def there(self) -> Floats:
@@ -67,6 +67,25 @@ class ExpertFeedback(NamedTuple):
             self.mixed + other.mixed,
             tuple(map(_both, self.grads, other.grads)),
         )
+
+    def as_usual(self, one: PlayedRound) -> ExpertFeedback:
+        """What the usual mixer gets of a round that an outage moved, as though its mix m had been
+        overridden: l(z_i) - l(m) for the usual proposals, with P = w grad g^+ and w h as met at x,
+
+            l(z)  =  V <grad f, z> + max(0, w h + <P, z - x>).
+
+        l is convex, so that the guard holds for it; and V (f(x) - f(u)) + w g^+(x) <= l(x) - l(u)
+        for every feasible u. <P, z> alone would say that the farther from a limit, the better.
+        """
+        if one.usual is None:
+            return self
+        grad = self.grads[0]
+
+        def more(z: Array) -> float:
+            P, value, d = grad.penalty_gradient, grad.penalty_value, z - one.x
+            return inner(grad.g, d) + (0.0 if P is None else max(0.0, -value - inner(P, d)))
+
+        return _fed(one.usual, more, self.grads)
 
 
 def _both(a: StepGradient, b: StepGradient) -> StepGradient:
