@@ -135,8 +135,8 @@ PATCHES = {
             "tests/test_functions.py",
         ),
         "the fullest link of the wrong pair": Patch(
-            "loads = on.load * demands[0, on.pair] * x[on.path]",
-            "loads = on.load * demands[0, on.pair[::-1]] * x[on.path]",
+            'on.load * self._host("demands")[0, on.pair], on.path',
+            'on.load * self._host("demands")[0, on.pair[::-1]], on.path',
             "tests/test_functions.py::test_examples_keep_every_law",
         ),
     },

@@ -419,15 +419,15 @@ def test_what_was_broken_is_said_by_name_the_most_broken_first():
     stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (30, 1))), Capacity(capacities))
     run = tw.run(tw.LyapunovDescent(K), stream, decisions=True)
     over = np.maximum(run.decisions.points - capacities, 0.0)
-    first = broken_limits(run)[0]
-    assert (first.name, first.total) == ("SEA > NYC", pytest.approx(over[:, 2].sum()))
-    assert first.breach.worst_round == int(over[:, 2].argmax()) == 7
-    assert first.breach.worst == pytest.approx(over[7, 2])
-    assert first.breach.rounds == int((over[:, 2] > 1e-9).sum())
-    totals = [one.total for one in broken_limits(run)]
+    name, total, breach, _ = broken_limits(run)[0]
+    assert (name, total) == ("SEA > NYC", pytest.approx(over[:, 2].sum()))
+    assert breach.worst_round == int(over[:, 2].argmax()) == 7
+    assert breach.worst == pytest.approx(over[7, 2])
+    assert breach.rounds == int((over[:, 2] > 1e-9).sum())
+    totals = [total for _, total, *_ in broken_limits(run)]
     assert totals == sorted(totals, reverse=True)
     half = Affine(np.ones((30, 3)), np.full(30, 0.5))
     single = tw.run(tw.LyapunovDescent(K), tw.Stream(stream.losses, half))
-    (only,) = broken_limits(single)
-    assert (only.name, only.total) == ("the limit", pytest.approx(single.violations.sum()))
-    assert only.breach.worst_round == int(single.violations.argmax())
+    ((name, total, breach, _),) = broken_limits(single)
+    assert (name, total) == ("the limit", pytest.approx(single.violations.sum()))
+    assert breach.worst_round == int(single.violations.argmax())

@@ -78,7 +78,7 @@ from tidewolf.core.errors import (
     require,
     require_format,
 )
-from tidewolf.evaluation.formatting import finite_or_none
+from tidewolf.evaluation.formatting import plain
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
@@ -335,8 +335,8 @@ class Player:
                 best = ready.best or UNKNOWN
                 comparator = {
                     "rounds": len(ready.problem),
-                    "lower": finite_or_none(best.lower),
-                    "upper": finite_or_none(best.upper),
+                    "lower": plain(best.lower),
+                    "upper": plain(best.upper),
                     "feasible": best.feasible,
                     "reason": ready.reason,
                 }

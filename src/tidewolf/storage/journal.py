@@ -51,7 +51,7 @@ from tidewolf.core.feedback import (
     Spend,
 )
 from tidewolf.core.types import Array
-from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
+from tidewolf.functions.combined import can_be_saved, restored, saved_pair
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, Place, Step, carried
 from tidewolf.methods import base, capabilities, compiled_rounds, late, partly_seen
@@ -504,7 +504,7 @@ def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
             "are made of arrays, a learner that needs less, or a Session in memory."
         )
-    return saved_name(batch), saved_fields(batch)
+    return saved_pair(batch)
 
 
 def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
