@@ -562,16 +562,11 @@ class Stream(Value):
         if context is not None:
             context = round_info.as_category(context) if is_present(context) else None
         advice = {name: rows[t, ...] for name, rows in (self.advice or {}).items()}
-        advice = {name: point for name, point in advice.items() if is_present(point)}
+        points = NamedPoints((name, point) for name, point in advice.items() if is_present(point))
         out = None if self.unavailable is None else self.unavailable[t]
-        ahead = self.forecast
-        if time is None and context is None and not advice and out is None and ahead is None:
-            return None
-        info = RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
-        if ahead is None:
-            return info
-        one = slice(t, t + 1)
-        return info._replace(forecast=ahead._make(batch.view(one) for batch in ahead))
+        ahead = _rounds_of(self.forecast, slice(t, t + 1))
+        info = RoundInfo._make((time, context, points or None, ahead, out, None))
+        return None if info.says_nothing else info
 
     @property
     def unseen(self) -> int:

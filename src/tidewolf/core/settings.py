@@ -103,10 +103,7 @@ class Number(Check):
     words: ClassVar[str] = "a number"
 
     def __call__(self, value: Any, what: str) -> float:
-        number = arrays.as_number(value, what, above=self.above, least=self.least)
-        if number > self.most:
-            raise InvalidInput(f"{what} must be at most {self.most:g}, not {number:g}.")
-        return number
+        return arrays.as_number(value, what, above=self.above, least=self.least, most=self.most)
 
     def read(self, value: Any) -> float | None:
         with suppress(OverflowError):
