@@ -60,7 +60,7 @@ def _meta_facts() -> list[tuple[str, float, float]]:
 
 def _sdplib_facts(name: str) -> Callable[[], list[tuple[str, float, float]]]:
     def facts() -> list[tuple[str, float, float]]:
-        program = public_sdplib.read(public_sdplib.file_of(name))
+        program = public_sdplib.parse(public_sdplib.file_of(name).read_text(encoding="latin-1"))
         return [("order", public_sdplib.order_of(name), program.n)]
 
     return facts

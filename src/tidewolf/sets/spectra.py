@@ -38,8 +38,8 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex
 # Products before the symmetric part is made: here, where a search from a warm start needs no more
 # and making it costs about as much, and on a device.
 _FEW, _MANY = 3, 12
-# So many columns take a card hardly longer than one, and fewer steps.
-_TOGETHER = 8
+# A product with so many columns takes a card as long as one with eight, and fewer are needed.
+_TOGETHER = 32
 _TILE = 128
 SMALL = 512
 _EXTREME = 1e15
