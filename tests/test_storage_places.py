@@ -187,7 +187,7 @@ def info(name, **parts):
 def played(name, **how):
     """An observation of another hand, of what was played."""
     seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
-    return checkpoint.packed((name, SavedRecord(seen), SavedRecord.of(how)))
+    return checkpoint.packed((name, SavedRecord(seen), SavedRecord(how)))
 
 
 GONE = object()
