@@ -31,8 +31,8 @@ def as_kind(
 
 
 def as_flag(x: object, what: str) -> bool:
-    """`x` as a switch: True or False, and nothing that merely counts as one."""
-    return bool(as_kind(x, bool | np.bool_, f"{what} must be True or False"))
+    due = f"{what} must be True or False"
+    return bool(as_kind(x, bool | np.bool_, due))  # type: ignore[arg-type]
 
 
 def as_text(x: object, what: str) -> str:
@@ -40,8 +40,8 @@ def as_text(x: object, what: str) -> str:
 
 
 def as_path(x: object, what: str) -> Path:
-    expected = f"{what} must be given as text or a pathlib.Path"
-    name = os.fspath(as_kind(x, str | os.PathLike, expected))
+    due = f"{what} must be given as text or a pathlib.Path"
+    name = os.fspath(as_kind(x, str | os.PathLike, due))  # type: ignore[arg-type]
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidInput(f"{what} is no path that a file or folder can have: {shown(name)}.")
     return Path(name)
@@ -49,7 +49,7 @@ def as_path(x: object, what: str) -> Path:
 
 def as_items(x: object, what: str, such: str) -> tuple[Any, ...]:
     # an array without axes says that it can be gone through
-    if isinstance(x, Iterable) and not isinstance(x, str | bytes) and getattr(x, "ndim", 1):
+    if isinstance(x, Iterable) and not isinstance(x, str | bytes) and getattr(x, "ndim", None) != 0:
         return tuple(x)
     raise WrongType(f"{what} must be a list such as {such}, not {shown(x)}.")
 

@@ -599,7 +599,6 @@ class Stream(Value):
 
 
 def _rounds_of(part: Any, rounds: slice) -> Any:
-    """These rounds of what a stream holds: functions, rows, or several of them by name."""
     if part is None or isinstance(part, Batch):
         return None if part is None else part[rounds]
     if isinstance(part, NamedPoints):
@@ -621,7 +620,6 @@ def _require_batch(batch: Any, name: str, losses: Batch) -> None:
 
 
 def as_budgets(given: Any, losses: Batch) -> Mapping[str, Batch] | None:
-    """Budgets by name, as many rounds each as there are losses."""
     named = given if isinstance(given, Mapping) else {"budget": given}
     for name, batch in named.items():
         as_text(name, "The name of a budget")

@@ -49,7 +49,6 @@ class Stored:
             Stored._kinds[cls.tag] = cls
 
     def parts(self) -> dict[str, Any]:
-        """What it is made of, by name."""
         return {name: getattr(self, name) for name in self.saved}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Kernels: loops compiled by numba when first called, and kept on disk; slow where numba is absent.
+"""Kernels: loops compiled by numba when first called, and kept on disk.
 
 Machine code is kept under a cache key that says what it was made from:
 
@@ -83,10 +83,8 @@ class Kernel(Generic[R]):
     @cached_property
     def compiled(self) -> Callable[..., R]:
         with CLOCK:
-            try:
-                import numba
-            except ImportError:
-                return self.plain
+            import numba
+
             if numba.config.DISABLE_JIT:
                 return self.plain
             return self._linked(self.makes_arrays, is_inner=False)

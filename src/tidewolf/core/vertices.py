@@ -244,18 +244,13 @@ class DenseAtoms(Atoms):
             self.matrix = xp.concat([self.matrix, self.matrix])
         away = entries - self.origin
         self.matrix[row, :] = away
-        return self._inner(away, row + 1)
+        return np.asarray(to_numpy(self.matrix[: row + 1, :] @ away), dtype=np.float64)
 
     def inner(self, direction: Array, count: int) -> Floats:
         d = flat(direction)
-        if type(d) is np.ndarray:
-            return self._inner(d, count) + inner(self.origin, d)
         looked = namespace(d).concat([self.matrix[:count, :] @ d, (self.origin @ d)[None]])
         found = np.asarray(to_numpy(looked), dtype=np.float64)
         return np.asarray(found[:-1] + found[-1])
-
-    def _inner(self, direction: Array, count: int) -> Floats:
-        return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
         mean = like(weights, self.matrix) @ self.matrix[: len(weights), :]
@@ -280,7 +275,6 @@ class Sparse(Vertex):
 
     @staticmethod
     def zero(shape: Shape) -> "Sparse":
-        """The origin."""
         return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
 
     @staticmethod
@@ -334,6 +328,8 @@ class SparseAtoms(Atoms):
     """
 
     kind = Sparse
+
+    _gram: Floats
 
     def __init__(self) -> None:
         self._multiplied = 0

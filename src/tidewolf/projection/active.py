@@ -96,7 +96,6 @@ class Combination(Active):
         return type(self), (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
 
     def at(self, table: Any, weights: Floats, x: Array, warm: Any) -> Self:
-        """Another point, on the first rows of a table."""
         return type(self)(table, weights, x, warm)
 
     def mean_of(self, weights: Floats) -> Array:
