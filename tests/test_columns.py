@@ -27,7 +27,7 @@ def test_projections_are_those_of_each_group(sizes, seed):
     rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
     y, slow, x = entries(rng, bounds[-1]), np.empty(bounds[-1]), np.empty(bounds[-1])
     C.onto_small_simplices(y, bounds, max(sizes), x)
-    onto_simplices(y, bounds, slow)
+    onto_simplices(y, 0.0, bounds, slow)
     np.testing.assert_allclose(x, slow, atol=1e-15)
     np.testing.assert_allclose(np.add.reduceat(x, bounds[:-1]), 1.0, atol=1e-15)
 

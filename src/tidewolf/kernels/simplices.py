@@ -82,28 +82,29 @@ def cheapest_of_each(d, kernel_data, indices, values):  # type: ignore[no-untype
 
 
 @kernel
-def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
-    """The nearest x whose entries are nonnegative and sum to 1 in every group (Michelot 1986).
+def onto_simplices(y, floor, starts, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are at least `floor` and sum to 1 in every group (Michelot 1986).
 
-    With z_i = y_i - max y, x_i = max(0, z_i - tau) where tau = (sum of those z_i above tau - 1) /
-    their number; from tau = -1, which is never too large, it grows until no entry falls below it.
-    Its reference in the tests is `Simplex.project`, group by group.
+    With z_i = y_i - max y and r what a group has above the floor, x_i = floor + max(0, z_i - tau)
+    where tau = (sum of those z_i above tau - r) / their number; from tau = -r, which is never too
+    large, it grows until no entry falls below it. Its reference in the tests is `Simplex.project`,
+    group by group.
     """
     for b in range(len(starts) - 1):
-        top = y[starts[b]]
+        top, rest = y[starts[b]], 1.0 - (starts[b + 1] - starts[b]) * floor
         for e in range(starts[b] + 1, starts[b + 1]):
             top = max(top, y[e])
-        tau, shift, before, above = -1.0, -1.0, 0, -1
+        tau, shift, before, above = -rest, -rest, 0, -1
         while above != before:
             before, above, sum_above = above, 0, 0.0
             for e in range(starts[b], starts[b + 1]):
                 if y[e] - top > tau:
                     above += 1
                     sum_above += y[e] - top
-            shift = (sum_above - 1.0) / above
+            shift = (sum_above - rest) / above
             tau = max(tau, shift)
         for e in range(starts[b], starts[b + 1]):
-            x[e] = max(0.0, y[e] - top - shift)
+            x[e] = floor + max(0.0, y[e] - top - shift)
 
 
 @kernel
@@ -141,26 +142,13 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices; with a floor, floats[0], of what is above it, in
-    units of what each group has there. Its reference in the tests is `Simplex.project`, group by
-    group.
+    """The nearest x of a product of simplices whose entries are floats[0] at least. Its reference
+    in the tests is `Simplex.project`, group by group.
     """
-    floor, starts = floats[0], ints[1:]
-    if ints[0] <= LONGEST and floor == 0.0:
-        onto_small_simplices(y, starts, ints[0], x)
-    elif floor == 0.0:
-        onto_simplices(y, starts, x)
+    if ints[0] <= LONGEST and floats[0] == 0.0:
+        onto_small_simplices(y, ints[1:], ints[0], x)
     else:
-        above = np.empty(len(y))
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                above[e] = (y[e] - floor) / rest
-        onto_simplices(above, starts, x)
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                x[e] = floor + rest * x[e]
+        onto_simplices(y, floats[0], ints[1:], x)
 
 
 @kernel
