@@ -267,6 +267,35 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
 
 
 @kernel
+def comes_first(i, j, rows, c):  # type: ignore[no-untyped-def]
+    """Whether i is before j in the order of `sort_rows`, whose reference it has."""
+    return rows[i] < rows[j] or (rows[i] == rows[j] and c[i] <= c[j])
+
+
+@kernel
+def sort_rows(rows, c, order, spare):  # type: ignore[no-untyped-def]
+    """Sort the indices 0, 1, ... of `order` by row, then by c, in runs that double; equal ones stay
+    in order. Its reference is `numpy.lexsort`; numba takes a second to compile what sorts.
+    """
+    n, width = len(order), 1
+    while width < n:
+        for low in range(0, n - width, 2 * width):
+            middle, high = low + width, min(low + 2 * width, n)
+            if comes_first(order[middle - 1], order[middle], rows, c):
+                continue
+            for k in range(low, middle):
+                spare[k] = order[k]
+            i, j, k = low, middle, low
+            while i < middle:
+                if j == high or comes_first(spare[i], order[j], rows, c):
+                    order[k], i = spare[i], i + 1
+                else:
+                    order[k], j = order[j], j + 1
+                k += 1
+        width *= 2
+
+
+@kernel
 def solve_disjoint(matrix, b, order, bounds, u, x, tol):  # type: ignore[no-untyped-def]
     """The same as `solve_one` of rows that share no variable: each takes the cheapest first, in
     this order. Its reference is the same.
@@ -329,7 +358,8 @@ def solve_boxed(  # type: ignore[no-untyped-def]
         disjoint = disjoint and b[i] >= 0.0
     for j in range(n):  # every variable is in one row, with factor 1: a product of simplices
         disjoint = disjoint and starts[j + 1] == j + 1 and values[j] == 1.0
-    order = np.argsort(c if disjoint else c[:0], kind="mergesort")  # equal ones stay in order
+    order = np.arange(n if disjoint else 0)
+    sort_rows(rows, c, order, work[0])
     for p in range(P):
         for i in range(len(give)):
             kept = headrooms[p] * room[i] if headrooms[p] > 0.0 else 0.0
