@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 
-from tidewolf.core.arguments import as_items, as_kind, as_text, shown
+from tidewolf.core.arguments import as_items, as_text, shown
 from tidewolf.core.arrays import as_number, as_numbers, as_own, frozen, is_array, namespace
 from tidewolf.core.errors import InvalidInput, NotFinite, NotSupported, WrongType, require
 from tidewolf.core.frames import is_table, times_of
@@ -212,8 +212,10 @@ def as_category(x: Any) -> Any:
 
 
 def _advice(x: Any) -> NamedPoints:
-    points, due = dict[str, Array](), "Advice is points by name, such as {'incumbent': x}"
-    for name, point in as_kind(x, Mapping, due).items():  # type: ignore[type-abstract]
+    if not isinstance(x, Mapping):
+        raise WrongType(f"Advice is points by name, such as {{'incumbent': x}}, not {shown(x)}.")
+    points = {}
+    for name, point in x.items():
         name = as_text(name, "The name of advice")
         if point is not None and is_present(array := as_numbers(point, f"The advice {name!r}")):
             points[name] = frozen(namespace(array).asarray(array, copy=True))
