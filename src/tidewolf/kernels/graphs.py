@@ -117,8 +117,7 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
 
 @kernel
 def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
-    """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
-    lead nowhere.
+    """The parts of the first `count` rows of d that are circulations: 0 on arcs that lead nowhere.
 
     Reference: `HullProjection`, in tests/test_flows.py.
     """
@@ -127,51 +126,41 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     rest = ints[5 + 2 * m + nodes :]
     order, starts, rows = rest[:free], rest[free : 2 * free + 1], rest[2 * free + 1 :]
     entries, inverse = floats[:size], floats[size : size + free]
-    second = count - 1
-    at = np.zeros((nodes, 2))
-    for v in range(nodes):
-        into, into2 = 0.0, 0.0
-        for p in range(first[v], first[v + 1]):
-            a, b = d[0, arcs[p]], d[second, arcs[p]]
-            into += a
-            into2 += b
-            at[tails[p], 0] += a
-            at[tails[p], 1] += b
-        at[v, 0] -= into
-        at[v, 1] -= into2
-    z = np.empty((free, 2))
-    for i in range(free):
-        z[i, 0], z[i, 1] = at[order[i], 0], at[order[i], 1]
-    for j in range(free):
-        a, b = z[j, 0], z[j, 1]
-        for p in range(starts[j], starts[j + 1]):
-            z[rows[p], 0] -= entries[p] * a
-            z[rows[p], 1] -= entries[p] * b
-    for j in range(free - 1, -1, -1):
-        start, end = starts[j], starts[j + 1]
-        a, b, a2, b2 = z[j, 0] * inverse[j], z[j, 1] * inverse[j], 0.0, 0.0
-        for p in range(start, end - 1, 2):
-            a -= entries[p] * z[rows[p], 0]
-            b -= entries[p] * z[rows[p], 1]
-            a2 -= entries[p + 1] * z[rows[p + 1], 0]
-            b2 -= entries[p + 1] * z[rows[p + 1], 1]
-        if (end - start) % 2:
-            a -= entries[end - 1] * z[rows[end - 1], 0]
-            b -= entries[end - 1] * z[rows[end - 1], 1]
-        z[j, 0], z[j, 1] = a + a2, b + b2
-    for v in range(len(at)):
-        at[v, 0], at[v, 1] = 0.0, 0.0
-    for i in range(free):
-        at[order[i], 0], at[order[i], 1] = z[i, 0], z[i, 1]
-    if m < d.shape[1]:
-        for row in range(count):
-            fill(out[row], 0.0)
-    for v in range(nodes):
-        here, here2 = at[v, 0], at[v, 1]
-        for p in range(first[v], first[v + 1]):
-            tail, arc = tails[p], arcs[p]
-            out[second, arc] = d[second, arc] - (at[tail, 1] - here2)
-            out[0, arc] = d[0, arc] - (at[tail, 0] - here)
+    at, z = np.empty(nodes), np.empty(free)
+    for row in range(count):
+        given, own = d[row], out[row]
+        fill(at, 0.0)
+        for v in range(nodes):
+            into = 0.0
+            for p in range(first[v], first[v + 1]):
+                a = given[arcs[p]]
+                into += a
+                at[tails[p]] += a
+            at[v] -= into
+        for i in range(free):
+            z[i] = at[order[i]]
+        for j in range(free):
+            a = z[j]
+            for p in range(starts[j], starts[j + 1]):
+                z[rows[p]] -= entries[p] * a
+        for j in range(free - 1, -1, -1):
+            start, end = starts[j], starts[j + 1]
+            a, b = z[j] * inverse[j], 0.0
+            for p in range(start, end - 1, 2):
+                a -= entries[p] * z[rows[p]]
+                b -= entries[p + 1] * z[rows[p + 1]]
+            if (end - start) % 2:
+                a -= entries[end - 1] * z[rows[end - 1]]
+            z[j] = a + b
+        fill(at, 0.0)
+        for i in range(free):
+            at[order[i]] = z[i]
+        if m < len(own):
+            fill(own, 0.0)
+        for v in range(nodes):
+            here = at[v]
+            for p in range(first[v], first[v + 1]):
+                own[arcs[p]] = given[arcs[p]] - (at[tails[p]] - here)
 
 
 @kernel

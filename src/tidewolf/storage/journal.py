@@ -465,9 +465,8 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    return checkpoint.packed(
-        (type(feedback).__name__, *map(checkpoint.SavedRecord.of, filter(None, (parts, how))))
-    )
+    records = map(checkpoint.SavedRecord, filter(None, (parts, how)))
+    return checkpoint.packed((type(feedback).__name__, *records))
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:
@@ -511,10 +510,10 @@ def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, A
     """The fields of a record; one that is not known was written by a newer tidewolf."""
     if not isinstance(record, checkpoint.SavedRecord):
         raise ValueError(f"it is no record of the kind {name}")
-    for key in record.fields():
+    for key in record:
         if key not in known:
             raise _newer(f"{name} with {key!r}")
-    return record.fields()
+    return dict(record)
 
 
 def _newer(what: str) -> errors.NewerFormat:
@@ -532,7 +531,7 @@ def encode_info(info: round_info.RoundInfo) -> bytes:
         given["advice"] = tuple(info.advice.items())
     if info.forecast is not None:
         given["forecast"] = tuple(map(_encode_function, info.forecast))
-    return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
+    return checkpoint.packed((_INFO, checkpoint.SavedRecord(given)))
 
 
 def decode_info(data: bytes, center: Array) -> round_info.RoundInfo:
