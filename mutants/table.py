@@ -591,7 +591,7 @@ PATCHES = {
             "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
         ),
         "rounding chooses between vertices that tie": Patch(
-            "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
+            "            on_a_grid(d, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",
             f"{ROUNDS}::test_rounding_does_not_choose_between_vertices",
         ),
