@@ -33,6 +33,7 @@ NO_LOAD = 1e-12
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
 # Kinds of losses and of limits that large points know; gradients that are given may be others.
 ONE_ROW, ONE_ENTRY = (LINEAR, GIVEN), (CAPACITY, UNLIMITED, GIVEN)
+BY_ENTRY = (LINEAR, CAPACITY), (LINEAR, UNLIMITED)  # never others
 
 
 # The share of the largest limit from which on a violation is more than rounding.

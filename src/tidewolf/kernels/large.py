@@ -4,27 +4,30 @@ The gradient of the loss is c, and that of the limits, if they are broken, the u
 fullest entry i. Within aff(K) the mean of each is taken away where `even` is 1/n, and nothing where
 it is 0. With d = c less a number near its mean, against cancellation, and m = even sum d,
 
-    first     sums of d, d^2, v, d v, u, u^2, d u
+    first     sums of d, d^2, d x, y^2, d y
     then      F += d - m,  sum of points += v,
               y <- center + share ( u - rate (d - m) - limit_rate (unit_i - even) )
 
-where v = x - center, u = y - center. What is between is a function of these sums: with f = d - m
-and g = unit_i - even
+where v = x - center, u = y - center, whose sums are 0 if `even` is not. What is between is a
+function of these sums: with f = d - m and g = unit_i - even
 
-    |f|^2 = sum d^2 - m sum d,   <f, v> = sum d v - m sum v,   <g, v> = v_i - even sum v,
+    |f|^2 = sum d^2 - m sum d,   <f, v> = sum d v,   <g, v> = v_i,
     <f, g> = f_i,   |g|^2 = 1 - even,   and of u as of v,
     |u - a f - b g|^2 = |u|^2 - 2 a <f, u> - 2 b <g, u> + a^2 |f|^2 + 2 a b <f, g> + b^2 |g|^2
 
 Sums of limits leave out `even`: points have one sum, so that it makes no difference. Where each
-entry is a factor, steps are entry by entry, and balls are left to the exact projection.
+entry is a factor, steps are entry by entry, and balls are left to the exact projection; center is
+in place of y in the first sums.
 
-Reference of all of it: `rounds` of rounds.py on points that are not large, in tests/test_rounds.py.
+The state may be another's that is not to be changed: then what is read is in `origin`, and all of
+it but scalars is written, which takes no copy before. Reference of all of it: `rounds` of rounds.py
+on points that are not large, in tests/test_rounds.py.
 """
 
 import math
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import added, dot, fill
+from tidewolf.kernels.active_set import added, copy_to, fill
 from tidewolf.kernels.evaluate import (
     CAPACITY,
     GIVEN,
@@ -62,108 +65,107 @@ BLOCK = 256
 
 
 @kernel
-def moments(c, shift, x, center, scratch, lanes):  # type: ignore[no-untyped-def]
-    """The sums of d = c - shift, d^2, v = x - center, v^2 and d v."""
-    D, DD, V, VV, DV = lanes
+def moments(c, shift, x, y, lanes):  # type: ignore[no-untyped-def]
+    """The sums of d = c - shift, d^2, d x, y^2 and d y."""
+    D, DD, DX, YY, DY = lanes
     for lane in lanes:
         fill(lane, 0.0)
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        size, costs, own, middle = high - low, c[low:high], x[low:high], center[low:high]
-        e, a, b = scratch[:size], D[:size], DD[:size]
+        size, costs, own, mine = high - low, c[low:high], x[low:high], y[low:high]
+        d_sum, dd, dx, yy, dy = D[:size], DD[:size], DX[:size], YY[:size], DY[:size]
         for i in range(size):
-            e[i] = costs[i] - shift
-            a[i] += e[i]
-            b[i] += e[i] * e[i]
-        a, b, ab = V[:size], VV[:size], DV[:size]
+            d = costs[i] - shift
+            d_sum[i] += d
+            dd[i] += d * d
+            dx[i] += d * own[i]
         for i in range(size):
-            v = own[i] - middle[i]
-            a[i] += v
-            b[i] += v * v
-            ab[i] += e[i] * v
-    return added(D), added(DD), added(V), added(VV), added(DV)
+            yy[i] += mine[i] * mine[i]
+            dy[i] += (costs[i] - shift) * mine[i]
+    return added(D), added(DD), added(DX), added(YY), added(DY)
 
 
 @kernel
-def move(  # type: ignore[no-untyped-def]
-    c, mean, x, center, rate, lift, share, F, points, y, before
-):
-    """What comes after the sums, but for the fullest entry."""
+def move(c, mean, middle, rate, lift, share, old, new):  # type: ignore[no-untyped-def]
+    """What comes after the sums, but for the fullest entry, around a center of equal entries."""
+    x, F, points, y = old
+    own_F, own_points, own_y, before = new
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        own, mine, middle, costs = x[low:high], y[low:high], center[low:high], c[low:high]
-        gradients, sums, earlier = F[low:high], points[low:high], before[low:high]
+        costs, own, a, b = c[low:high], x[low:high], F[low:high], points[low:high]
+        gradients, sums = own_F[low:high], own_points[low:high]
         for i in range(high - low):
-            gradients[i] += costs[i] - mean
-            sums[i] += own[i] - middle[i]
+            gradients[i] = a[i] + (costs[i] - mean)
+            sums[i] = b[i] + (own[i] - middle)
+        a, mine, earlier = y[low:high], own_y[low:high], before[low:high]
         for i in range(high - low):
-            u = (mine[i] - middle[i]) - rate * (costs[i] - mean) + lift
-            mine[i] = middle[i] + share * u
+            mine[i] = middle + share * ((a[i] - middle) - rate * (costs[i] - mean) + lift)
             earlier[i] = mine[i]
 
 
 @kernel
-def move_entries(  # type: ignore[no-untyped-def]
-    c, x, center, V, w, at, diameters, scale, S, sigma, largest, F, points, y, before
-):
+def move_entries(c, center, V, w, at, diameters, scale, old, new):  # type: ignore[no-untyped-def]
     """The same where every entry is a factor, for the gradient V c, and at entry `at` more by w;
     returns the step size there.
     """
+    x, F, points, y, S, sigma, largest = old
+    own_F, own_points, own_y, before, own_S, own_sigma, own_largest = new
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        own, mine, middle, costs = x[low:high], y[low:high], center[low:high], c[low:high]
-        gradients, sums, earlier = F[low:high], points[low:high], before[low:high]
-        squares, inverse, most, widths = (
-            S[low:high], sigma[low:high], largest[low:high], diameters[low:high],
-        )  # fmt: skip
+        costs, own, a, b = c[low:high], x[low:high], F[low:high], points[low:high]
+        gradients, sums, middle = own_F[low:high], own_points[low:high], center[low:high]
         for i in range(high - low):
-            gradients[i] += costs[i]
-            sums[i] += own[i] - middle[i]
+            gradients[i] = a[i] + costs[i]
+            sums[i] = b[i] + (own[i] - middle[i])
+        a, b, most, widths = S[low:high], sigma[low:high], largest[low:high], diameters[low:high]
+        squares, inverse, largest_now = own_S[low:high], own_sigma[low:high], own_largest[low:high]
+        own, mine, earlier = y[low:high], own_y[low:high], before[low:high]
         for i in range(high - low):
             g = V * costs[i]
             g = g + w if low + i == at else g
-            squares[i] += g * g
-            most[i] = max(most[i], abs(g))
-            reach = scale * widths[i]
-            least = math.sqrt(0.5 * squares[i]) / reach
-            inverse[i] = least if least > inverse[i] else inverse[i]
-            eta = 0.5 / inverse[i] if squares[i] > 0.0 else 0.0
-            mine[i] -= eta * g
+            square = a[i] + g * g
+            least = math.sqrt(0.5 * square) / (scale * widths[i])
+            least = least if least > b[i] else b[i]
+            eta = 0.5 / least if square > 0.0 else 0.0
+            squares[i], inverse[i] = square, least
+            largest_now[i] = max(most[i], abs(g))
+            mine[i] = own[i] - eta * g
             earlier[i] = mine[i]
-    return 0.5 / sigma[at] if S[at] > 0.0 else 0.0
+    return 0.5 / own_sigma[at] if own_S[at] > 0.0 else 0.0
 
 
 @kernel
 def large_round(  # type: ignore[no-untyped-def]
-    t, given, state, loss_A, limit_kind, limit_A, limit_b, columns
+    t, given, state, origin, loss_A, limit_kind, limit_A, limit_b, columns
 ):
-    """Round t of a single descent up to its projection, in place, its loss and the limits' value in
-    `columns`; PLAYED, or UNUSUAL where nothing has happened, or OTHER where the limit's gradient is
-    no unit vector.
+    """Round t of a single descent up to its projection, in place or, if `origin` has any numbers,
+    from there; its loss and the limits' value in `columns`. PLAYED, or UNUSUAL where nothing has
+    happened, or OTHER where the limit's gradient is no unit vector.
     """
     own = held(given)
     settings, scale, center, radii, diameters = own[1], own[2][0], own[4], own[6], own[7]
-    buffers, pieces, slopes, lanes = own[15], own[16], own[18], own[LANES:]
+    pieces, slopes, lanes = own[16], own[18], own[LANES:]
     s, _, X, Y, before, steps, sums, gradients, sharp, _, _, _, totals, accounts = parts(
         state, len(center), len(radii), 1, 0, 0
     )
-    n, even, x, y, c, F = len(center), settings[EVEN], X[0], Y[0], loss_A[t], gradients[0, 0]
-    R, i, value = settings[RADIUS], 0, -1.0
+    is_new = len(origin) > 0
+    _, _, old_X, old_Y, _, old_steps, old_sums, old_gradients, old_sharp, _, _, _, _, _ = parts(
+        origin if is_new else state, len(center), len(radii), 1, 0, 0
+    )
+    n, even, x, y, c = len(center), settings[EVEN], old_X[0], old_Y[0], loss_A[t]
+    R, i, value, middle = settings[RADIUS], 0, -1.0, center[0]
     if limit_kind == CAPACITY:
         i, value = fullest_entry(x, limit_A[t], limit_b[0], pieces)
     elif limit_kind == GIVEN and limit_b[t] > 0.0:
         i, value = unit_entry(limit_A[t]), limit_b[t]
     if i < 0:
         return OTHER
-    shift, u, uu, du = 0.0, 0.0, 0.0, 0.0
-    if len(radii) == 1:
-        shift = added(c[:BLOCK]) / min(n, BLOCK) if even > 0.0 else 0.0
-        _, _, u, uu, du = moments(c, shift, y, center, buffers[0], lanes)
-    d, dd, v, _, dv = moments(c, shift, x, center, buffers[0], lanes)
-    loss = dv + (center[0] * d if even > 0.0 else dot(c, center)) + shift * (v + n * center[0])
+    shift = added(c[:BLOCK]) / min(n, BLOCK) if even > 0.0 else 0.0
+    d, dd, dx, yy, dy = moments(c, shift, x, y if even > 0.0 else center, lanes)
+    loss, fv = dx + shift * (n * middle), dx - (middle * d if even > 0.0 else dy)
     mean, norm2 = even * d, dd + shift * (2.0 * d + n * shift)
-    f2, fv, fu, fg = max(0.0, dd - mean * d), dv - mean * v, du - mean * u, c[i] - shift - mean
-    g2, gv, gu = 1.0 - even, x[i] - center[i] - even * v, y[i] - center[i] - even * u
+    f2, fu, uu = max(0.0, dd - mean * d), dy - middle * d, yy - n * middle * middle
+    fg, g2, gv, gu = c[i] - shift - mean, 1.0 - even, x[i] - center[i], y[i] - center[i]
     if not (abs(loss) <= MOST and abs(value) <= MOST):
         return UNUSUAL
     slopes[0] = slope_of(norm2, f2, settings[LOSS_MOST], R)
@@ -173,24 +175,35 @@ def large_round(  # type: ignore[no-untyped-def]
     columns[LOSS], columns[VALUE] = loss, value
     exponent, slope, W, points = s[EXPONENT], s[LIMIT_SLOPE], gradients[1, 0], sharp[0]
     V, w, breach = weighed(s, settings, value, 1.0, slopes)
+    if is_new:
+        copy_to(x, X[0])
+        copy_to(old_sums[0], sums[0])
+        copy_to(old_gradients[1, 0], W)
+        copy_to(old_sharp[1], sharp[1])
+    if is_new and (even > 0.0 or s[EXPONENT] != exponent):
+        copy_to(old_steps.reshape(-1), steps.reshape(-1))
     if s[EXPONENT] != exponent:
         rescale(s, exponent, steps, totals, accounts)
         scale_by(W, math.ldexp(1.0, int(exponent - s[EXPONENT])))
     V = V if slopes[0] > 0.0 else 0.0
     s[LOSS_AT] += fv if slopes[0] > 0.0 else 0.0
     if value > 0.0:
-        at_points = points[i] + x[i] - center[i]
+        at_points = old_sharp[0, i] + gv
         unit, weight = sharpened(s, settings, breach, slope, gv, at_points)
         scale_by(sharp[1], unit)
         sharp[1, i] += weight
         W[i] += w
         s[LIMIT_AT] += w * gv
-    S, sigma, largest, eta, keep = steps[0, 0], steps[0, 1], steps[0, 2], 0.0, settings[KEEP]
+    now = steps if s[EXPONENT] != exponent else old_steps
+    S, sigma, largest = steps[0, 0], steps[0, 1], steps[0, 2]
+    old, new = (x, old_gradients[0, 0], old_sharp[0], y), (gradients[0, 0], points, Y[0], before[0])
+    eta, keep = 0.0, settings[KEEP]
     if len(radii) == n:
         eta = move_entries(
-            c, x, center, V, w, i, diameters, scale, S, sigma, largest, F, points, y, before[0]
-        )
-        past, square, rate, share = w * (x[i] - y[i] - breach), eta * w * w, 0.0, 1.0
+            c, center, V, w, i, diameters, scale, (*old, now[0, 0], now[0, 1], now[0, 2]),
+            (*new, S, sigma, largest),
+        )  # fmt: skip
+        past, square, rate, share = w * (x[i] - Y[0, i] - breach), eta * w * w, 0.0, 1.0
         limit_rate = -kept_back(past, square, keep) * eta * w
     else:
         length2 = V * V * f2 + w * (2.0 * V * fg + w * g2)
@@ -205,9 +218,9 @@ def large_round(  # type: ignore[no-untyped-def]
         length2 = uu - 2.0 * (rate * fu + limit_rate * gu) + rate * rate * f2
         length2 += limit_rate * (2.0 * rate * fg + limit_rate * g2)
         share = R / math.sqrt(length2) if length2 > R * R and eta > 0.0 else 1.0
-        move(c, shift + mean, x, center, rate, limit_rate * even, share, F, points, y, before[0])
-    y[i] -= share * limit_rate
-    before[0, i] = y[i]
+        move(c, shift + mean, middle, rate, limit_rate * even, share, old, new)
+    Y[0, i] -= share * limit_rate
+    before[0, i] = Y[0, i]
     return PLAYED
 
 

@@ -132,7 +132,7 @@ infeasibility = Indirect(float, ROW, *_GEOMETRY)
 resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
 # That of large.py, behind its address.
 large = Indirect(
-    int, 1, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), ROW
+    int, 1, _INTS, ROW, frozen(ROW.copy()), _GIVEN, 1, _GIVEN, frozen(ROW.copy()), ROW
 )  # fmt: skip
 # What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
 # scratch; and what is recorded of rounds.
@@ -460,7 +460,8 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
     part, moved = int(marks[PART]), 0.0
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        now, before, sums, changes = x[low:high], last[low:high], total[low:high], scratch[low:high]
+        now, before, sums = x[low:high], last[low:high], total[low:high]
+        changes = scratch[: high - low]
         for i in range(high - low):
             changes[i] = abs(now[i] - before[i])
             before[i] = now[i]
@@ -596,7 +597,7 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
     first, k, offset, begun, count, filled, given, record, advice_floats, advice_ints, past_costs,
-    past_capacities, state, shares_of_rounds, weights, starts, indices, values, gram, loss_kind,
+    past_capacities, state, origin, shares_of_rounds, weights, starts, indices, values, gram, loss_kind,
     loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, columns,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
@@ -606,8 +607,8 @@ def rounds(  # type: ignore[no-untyped-def]
     below 0 if nothing is recorded.
 
     `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
-    (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
-    them, and columns.
+    (resolving.py), the state (`parts`), and where large.py reads it in the first round, if that is
+    elsewhere; the table of vertices, the two batches as evaluate.py has them, and columns.
     Reference implementations: `LyapunovDescent` and `Ensemble` without their kernels, round by
     round, in tests/test_rounds.py.
     """
@@ -644,8 +645,8 @@ def rounds(  # type: ignore[no-untyped-def]
         is_new, code = s[HALF_WAY] == 0.0, OTHER
         if is_new and is_large and k > 0:
             code = large(
-                kernels[AT_LARGE], t, given, state, loss_A, limit_kind, limit_A, limit_b,
-                columns[row],
+                kernels[AT_LARGE], t, given, state, origin[: 0 if i > 0 else len(origin)], loss_A,
+                limit_kind, limit_A, limit_b, columns[row],
             )  # fmt: skip
             s[SERVED], order[0] = 1.0, 0
             if code == UNUSUAL:
