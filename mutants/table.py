@@ -499,7 +499,7 @@ PATCHES = {
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
         "large boxes give nothing back past a limit": Patch(
-            "        limit_rate = -kept_back(past, square, keep) * eta * w\n",
+            "        limit_rate = -kept_back(over, square, keep) * eta * w\n",
             "        limit_rate = 0.0\n",
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),

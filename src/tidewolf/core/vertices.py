@@ -485,15 +485,18 @@ def sparse_multiply(starts, indices, values, gram, row, zeros):  # type: ignore[
     as it was afterwards.
     """
     products, first = gram[row, : row + 1], first_is_whole(starts, indices, len(zeros))
-    products[0] = 0.0
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = values[p]
-        products[0] += values[p] * values[indices[p]] if first == 1 else 0.0
-    sparse_inner(starts[first:], indices, values, zeros, products[first:])
+    begin, end, product = starts[row], starts[row + 1], 0.0
+    for p in range(begin, end if first == 1 else begin):
+        product += values[p] * values[indices[p]]
+    products[0] = product
+    if row >= first:
+        for p in range(begin, end):
+            zeros[indices[p]] = values[p]
+        sparse_inner(starts[first:], indices, values, zeros, products[first:])
+        for p in range(begin, end):
+            zeros[indices[p]] = 0.0
     for i in range(row):  # an assignment of slices would take numba two seconds
         gram[i, row] = products[i]
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = 0.0
 
 
 @light_kernel

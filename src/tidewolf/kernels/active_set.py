@@ -30,8 +30,8 @@ _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
 DONE, NO_ROOM, TABLE_TAKEN, BAD_ORACLE = range(4)
 # Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
 # more than the entries of a vertex that waits for its row (0: none does) and the step to it, |x -
-# y|^2, atoms with weight.
-COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, PLACES = range(9)
+# y|^2, atoms with weight; whether r is x - y already.
+COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, READY, PLACES = range(10)
 # Entries of points that are looked at together: a few such blocks stay near the processor, and
 # loops over the slices of one become vector instructions.
 BLOCK = 1024
@@ -252,8 +252,9 @@ def nearest_member(  # type: ignore[no-untyped-def]
     r, zeros, slopes = work
     tol, steps, stop, margin = numbers
     count = int(at[COUNT])
-    if at[WAITING] == 0.0 and at[CALLS] == 0.0:
+    if at[READY] == 0.0:
         subtract(x, y, r)
+    at[READY] = 1.0
     while True:
         if at[WAITING] > 0.0:
             size, step = int(at[WAITING]) - 1, at[STEP]

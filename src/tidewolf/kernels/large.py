@@ -86,65 +86,87 @@ def moments(c, shift, x, y, lanes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move(c, mean, middle, rate, lift, share, old, new):  # type: ignore[no-untyped-def]
-    """What comes after the sums, but for the fullest entry, around a center of equal entries."""
-    x, F, points, y = old
-    own_F, own_points, own_y, before = new
-    for low in range(0, len(x), BLOCK):
-        high = min(low + BLOCK, len(x))
-        costs, own, a, b = c[low:high], x[low:high], F[low:high], points[low:high]
-        gradients, sums = own_F[low:high], own_points[low:high]
-        for i in range(high - low):
-            gradients[i] = a[i] + (costs[i] - mean)
-            sums[i] = b[i] + (own[i] - middle)
-        a, mine, earlier = y[low:high], own_y[low:high], before[low:high]
-        for i in range(high - low):
-            mine[i] = middle + share * ((a[i] - middle) - rate * (costs[i] - mean) + lift)
-            earlier[i] = mine[i]
+def bring(is_new, past, low, now):  # type: ignore[no-untyped-def]
+    """Entries from `low` on are those of the past, if that is elsewhere: loops that read one array
+    and write another which may be the same are slow.
+    """
+    if is_new:
+        copy_to(past[low : low + len(now)], now)
 
 
 @kernel
-def move_entries(c, center, V, w, at, diameters, scale, old, new):  # type: ignore[no-untyped-def]
+def move(  # type: ignore[no-untyped-def]
+    c, x, mean, middle, rate, lift, share, is_new, past, now, before, r
+):
+    """What comes after the sums, but for the fullest entry, around a center of equal entries; r
+    becomes x - y.
+    """
+    F, points, y = now
+    for low in range(0, len(x), BLOCK):
+        high = min(low + BLOCK, len(x))
+        own, gradients, sums, mine = x[low:high], F[low:high], points[low:high], y[low:high]
+        bring(is_new, past[0], low, gradients)
+        bring(is_new, past[1], low, sums)
+        bring(is_new, past[2], low, mine)
+        costs, earlier, apart = c[low:high], before[low:high], r[low:high]
+        for i in range(high - low):
+            gradients[i] += costs[i] - mean
+            sums[i] += own[i] - middle
+        for i in range(high - low):
+            mine[i] = middle + share * ((mine[i] - middle) - rate * (costs[i] - mean) + lift)
+            earlier[i] = mine[i]
+            apart[i] = own[i] - mine[i]
+
+
+@kernel
+def move_entries(  # type: ignore[no-untyped-def]
+    c, x, center, V, w, at, diameters, scale, is_new, past, now, before
+):
     """The same where every entry is a factor, for the gradient V c, and at entry `at` more by w;
     returns the step size there.
     """
-    x, F, points, y, S, sigma, largest = old
-    own_F, own_points, own_y, before, own_S, own_sigma, own_largest = new
+    F, points, y, S, sigma, largest = now
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        costs, own, a, b = c[low:high], x[low:high], F[low:high], points[low:high]
-        gradients, sums, middle = own_F[low:high], own_points[low:high], center[low:high]
+        own, gradients, sums, mine = x[low:high], F[low:high], points[low:high], y[low:high]
+        squares, inverse, most = S[low:high], sigma[low:high], largest[low:high]
+        bring(is_new, past[0], low, gradients)
+        bring(is_new, past[1], low, sums)
+        bring(is_new, past[2], low, mine)
+        bring(is_new, past[3], low, squares)
+        bring(is_new, past[4], low, inverse)
+        bring(is_new, past[5], low, most)
+        costs, middle, earlier = c[low:high], center[low:high], before[low:high]
+        widths = diameters[low:high]
         for i in range(high - low):
-            gradients[i] = a[i] + costs[i]
-            sums[i] = b[i] + (own[i] - middle[i])
-        a, b, most, widths = S[low:high], sigma[low:high], largest[low:high], diameters[low:high]
-        squares, inverse, largest_now = own_S[low:high], own_sigma[low:high], own_largest[low:high]
-        own, mine, earlier = y[low:high], own_y[low:high], before[low:high]
+            gradients[i] += costs[i]
+            sums[i] += own[i] - middle[i]
         for i in range(high - low):
             g = V * costs[i]
             g = g + w if low + i == at else g
-            square = a[i] + g * g
-            least = math.sqrt(0.5 * square) / (scale * widths[i])
-            least = least if least > b[i] else b[i]
-            eta = 0.5 / least if square > 0.0 else 0.0
-            squares[i], inverse[i] = square, least
-            largest_now[i] = max(most[i], abs(g))
-            mine[i] = own[i] - eta * g
+            squares[i] += g * g
+            most[i] = max(most[i], abs(g))
+            reach = scale * widths[i]
+            least = math.sqrt(0.5 * squares[i]) / reach
+            inverse[i] = least if least > inverse[i] else inverse[i]
+            eta = 0.5 / inverse[i] if squares[i] > 0.0 else 0.0
+            mine[i] -= eta * g
             earlier[i] = mine[i]
-    return 0.5 / own_sigma[at] if own_S[at] > 0.0 else 0.0
+    return 0.5 / sigma[at] if S[at] > 0.0 else 0.0
 
 
 @kernel
 def large_round(  # type: ignore[no-untyped-def]
-    t, given, state, origin, loss_A, limit_kind, limit_A, limit_b, columns
+    t, records, given, state, origin, loss_A, limit_kind, limit_A, limit_b, columns
 ):
     """Round t of a single descent up to its projection, in place or, if `origin` has any numbers,
-    from there; its loss and the limits' value in `columns`. PLAYED, or UNUSUAL where nothing has
-    happened, or OTHER where the limit's gradient is no unit vector.
+    from there; its loss and the limits' value in `columns`, and with `records` all limits' values
+    and the point where they are looked for. PLAYED, or UNUSUAL where nothing has happened, or OTHER
+    where the limit's gradient is no unit vector.
     """
     own = held(given)
     settings, scale, center, radii, diameters = own[1], own[2][0], own[4], own[6], own[7]
-    pieces, slopes, lanes = own[16], own[18], own[LANES:]
+    r, pieces, slopes, lanes = own[15][0], own[16], own[18], own[LANES:]
     s, _, X, Y, before, steps, sums, gradients, sharp, _, _, _, totals, accounts = parts(
         state, len(center), len(radii), 1, 0, 0
     )
@@ -155,7 +177,7 @@ def large_round(  # type: ignore[no-untyped-def]
     n, even, x, y, c = len(center), settings[EVEN], old_X[0], old_Y[0], loss_A[t]
     R, i, value, middle = settings[RADIUS], 0, -1.0, center[0]
     if limit_kind == CAPACITY:
-        i, value = fullest_entry(x, limit_A[t], limit_b[0], pieces)
+        i, value = fullest_entry(x, limit_A[t], limit_b[0], pieces if records else r[: 4 * BLOCK])
     elif limit_kind == GIVEN and limit_b[t] > 0.0:
         i, value = unit_entry(limit_A[t]), limit_b[t]
     if i < 0:
@@ -175,8 +197,9 @@ def large_round(  # type: ignore[no-untyped-def]
     columns[LOSS], columns[VALUE] = loss, value
     exponent, slope, W, points = s[EXPONENT], s[LIMIT_SLOPE], gradients[1, 0], sharp[0]
     V, w, breach = weighed(s, settings, value, 1.0, slopes)
-    if is_new:
+    if is_new and (records or even > 0.0):
         copy_to(x, X[0])
+    if is_new:
         copy_to(old_sums[0], sums[0])
         copy_to(old_gradients[1, 0], W)
         copy_to(old_sharp[1], sharp[1])
@@ -194,17 +217,16 @@ def large_round(  # type: ignore[no-untyped-def]
         sharp[1, i] += weight
         W[i] += w
         s[LIMIT_AT] += w * gv
-    now = steps if s[EXPONENT] != exponent else old_steps
-    S, sigma, largest = steps[0, 0], steps[0, 1], steps[0, 2]
-    old, new = (x, old_gradients[0, 0], old_sharp[0], y), (gradients[0, 0], points, Y[0], before[0])
-    eta, keep = 0.0, settings[KEEP]
+    past, now = (old_gradients[0, 0], old_sharp[0], y), (gradients[0, 0], points, Y[0])
+    S, sigma, largest, eta, keep = steps[0, 0], steps[0, 1], steps[0, 2], 0.0, settings[KEEP]
     if len(radii) == n:
+        used = steps if s[EXPONENT] != exponent else old_steps
         eta = move_entries(
-            c, center, V, w, i, diameters, scale, (*old, now[0, 0], now[0, 1], now[0, 2]),
-            (*new, S, sigma, largest),
+            c, x, center, V, w, i, diameters, scale, is_new,
+            (*past, used[0, 0], used[0, 1], used[0, 2]), (*now, S, sigma, largest), before[0],
         )  # fmt: skip
-        past, square, rate, share = w * (x[i] - Y[0, i] - breach), eta * w * w, 0.0, 1.0
-        limit_rate = -kept_back(past, square, keep) * eta * w
+        over, square, rate, share = w * (x[i] - Y[0, i] - breach), eta * w * w, 0.0, 1.0
+        limit_rate = -kept_back(over, square, keep) * eta * w
     else:
         length2 = V * V * f2 + w * (2.0 * V * fg + w * g2)
         if length2 > 0.0:
@@ -213,14 +235,16 @@ def large_round(  # type: ignore[no-untyped-def]
             D = min(2.0 * R, diameters[0] + sums[0, APART_OF])
             sigma[0] = max(sigma[0], math.sqrt(0.5 * S[0]) / (scale * D))
             eta = 0.5 / sigma[0]
-        past, square = w * (gv - gu + eta * (V * fg + w * g2) - breach), eta * w * w * g2
-        rate, limit_rate = eta * V, eta * w * (1.0 - kept_back(past, square, keep))
+        over, square = w * (gv - gu + eta * (V * fg + w * g2) - breach), eta * w * w * g2
+        rate, limit_rate = eta * V, eta * w * (1.0 - kept_back(over, square, keep))
         length2 = uu - 2.0 * (rate * fu + limit_rate * gu) + rate * rate * f2
         length2 += limit_rate * (2.0 * rate * fg + limit_rate * g2)
         share = R / math.sqrt(length2) if length2 > R * R and eta > 0.0 else 1.0
-        move(c, shift + mean, middle, rate, limit_rate * even, share, old, new)
+        lift = limit_rate * even
+        move(c, x, shift + mean, middle, rate, lift, share, is_new, past, now, before[0], r)
     Y[0, i] -= share * limit_rate
     before[0, i] = Y[0, i]
+    r[i] = x[i] - Y[0, i]
     return PLAYED
 
 

@@ -146,14 +146,14 @@ class ArrayState:
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self, functions: Functions) -> ArrayState:
+    def copy(self, functions: Functions | None = None) -> ArrayState:
         """One that the kernel may change. For functions that large points know it has room and
         scalars alone, and the kernel reads the rest from the `origin`.
         """
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        kernel, copied, given = self.kernel, self.numbers, functions.given
-        if kernel.is_large and (given[0], given[4]) in evaluate.BY_ENTRY:
+        kernel, copied = self.kernel, self.numbers
+        if kernel.is_large and functions is not None and functions.by_entry:
             made.origin, copied = read_only(copied), copied[: names.SCALARS]
         if kernel.size < MANY and copied is self.numbers:
             made.numbers = copied.copy()
@@ -345,7 +345,7 @@ class CompiledRounds:
             self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
-        self._free = deque[memoryview](maxlen=1)
+        self._free = deque[memoryview](maxlen=2)
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
@@ -400,7 +400,7 @@ class CompiledRounds:
         if not self.advisers:
             found = self.play(self.begin(state), functions, 0, 1)
             return found.after.state if found.done else None
-        now = ArrayState(self, state).copy(functions)
+        now = ArrayState(self, state).copy()
         done, _, _ = self._run(now, functions, 0, 1, None, now.shares)
         return now.undecided() if done else None
 
