@@ -505,7 +505,7 @@ PATCHES = {
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
         "large boxes give nothing back past a limit": Patch(
-            "        limit_rate = -kept_back(past, square, keep) * eta * w\n",
+            "        limit_rate = -kept_back(over, square, keep) * eta * w\n",
             "        limit_rate = 0.0\n",
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
@@ -597,7 +597,7 @@ PATCHES = {
             "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
         ),
         "rounding chooses between vertices that tie": Patch(
-            "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
+            "            on_a_grid(d, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",
             f"{ROUNDS}::test_rounding_does_not_choose_between_vertices",
         ),

@@ -35,7 +35,7 @@ from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums, SharpSums
-from tidewolf.methods.kernel_functions import Functions, Records
+from tidewolf.methods.kernel_functions import Functions, Records, read_only
 from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+_NOTHING = frozen(np.zeros(0))
 _NO_FUNCTIONS = Functions.costs(np.zeros((1, 1)), None)
 # The accounts that the kernel keeps, in its order.
 COUNTED = (*Accounts._fields[:8], "calls")
@@ -108,6 +109,7 @@ class ArrayState:
         # whether rounds of costs alone continue it: no budget is counted, and no cost imputed
         self.is_plain = not (state.budgets.names or state.costs.imputed)
         self.numbers = kernel.room()  # what rounds change
+        self.origin = _NOTHING
         self._arrays: Arrays | None = None
         _fill(self.arrays, state)
         pool, accounts = state.pool, state.accounts
@@ -120,16 +122,20 @@ class ArrayState:
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self) -> ArrayState:
-        """One that the kernel may change."""
+    def copy(self, functions: Functions | None = None) -> ArrayState:
+        """One that the kernel may change. For functions that large points know it has room and
+        scalars alone, and the kernel reads the rest from the `origin`.
+        """
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        if self.kernel.size < MANY:
-            made.numbers = self.numbers.copy()
+        kernel, copied = self.kernel, self.numbers
+        if kernel.is_large and functions is not None and functions.by_entry:
+            made.origin, copied = read_only(copied), copied[: names.SCALARS]
+        if kernel.size < MANY and copied is self.numbers:
+            made.numbers = copied.copy()
         else:
-            made.numbers, lost = self.kernel.room(), self.kernel.overwritten
-            made.numbers[: lost.start] = self.numbers[: lost.start]
-            made.numbers[lost.stop :] = self.numbers[lost.stop :]
+            made.numbers = kernel.room()
+            made.numbers[: len(copied)] = copied
         if (resolving := vars(self).get("resolving")) is not None:
             made.resolving = resolving.copy()
         made._arrays = made._x = made._state = None
@@ -271,9 +277,6 @@ class CompiledRounds:
         more = descents * (3 * len(factors.radii) + names.SUMS)
         more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
         is_mixed = self.experts > 0
-        # where y was before its projection, which every round of a single descent overwrites
-        first = names.SCALARS + self.n * (is_mixed + 2 * descents)
-        self.overwritten = slice(first, first if is_mixed else first + self.n)
         self.size = more + self.n * (is_mixed + 3 * descents + 2 * (2 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
@@ -311,7 +314,7 @@ class CompiledRounds:
             self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
-        self._free = deque[memoryview](maxlen=1)
+        self._free = deque[memoryview](maxlen=2)
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
@@ -410,7 +413,7 @@ class CompiledRounds:
         known, advisers, given = functions.stream is not None, self.advisers, functions.given
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
-        now, done, code, shares = start.copy(), 0, PLAYED, start.shares
+        now, done, code, shares = start.copy(functions), 0, PLAYED, start.shares
         solved = np.zeros(k) if advisers else None
         plain = solved is not None and (given[0], given[4]) == (evaluate.LINEAR, evaluate.CAPACITY)
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
@@ -482,11 +485,12 @@ class CompiledRounds:
                         scratch.fit(len(gram), functions.pieces)
                     more, code, count = scratch.play(
                         first + done, k - done, done, begun, count, atoms.filled, scratch.given,
-                        record, *(advice or _NO_ADVICE), now.numbers, shares, weights,
+                        record, *(advice or _NO_ADVICE), now.numbers, now.origin, shares, weights,
                         atoms.starts, atoms.indices, atoms.values, gram, *functions.given, columns,
                     )  # fmt: skip
                     if count > atoms.filled:
                         atoms.appended(count)
+                now.origin = _NOTHING
                 done += more
                 if code in _ENDS:
                     break

@@ -88,6 +88,11 @@ class Functions(NamedTuple):
     start: int = 0  # the round of the stream that they begin with
     batches: tuple[Batch, ...] = ()  # they themselves
 
+    @property
+    def by_entry(self) -> bool:
+        """Whether gradients of losses are rows, and those of limits entries, in every round."""
+        return (self.given[0], self.given[4]) in evaluate.BY_ENTRY
+
     @classmethod
     def of(cls, losses: Batch, constraints: Batch) -> "Functions | None":
         """None if one of them cannot be read."""
