@@ -16,7 +16,6 @@ is a minimum there, so its value is minus (D)'s.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
@@ -47,96 +46,47 @@ HEAD = ("problem", "n", "published", "reached", "proved at most", "CPU seconds")
 
 
 class SparseProgram(NamedTuple):
-    """A program of one block, all of it as the file says."""
+    """A program of one block: c, and rows (number of its matrix, i, j, value) of entries."""
 
     n: int
     c: Floats
-    matrix: np.ndarray[Any, np.dtype[np.int64]]
-    """of each entry told: the number of its matrix, 0 for F_0"""
-    row: np.ndarray[Any, np.dtype[np.int64]]
-    column: np.ndarray[Any, np.dtype[np.int64]]
-    value: Floats
-
-    def objective(self) -> Floats:
-        """F_0."""
-        F, told = np.zeros((self.n, self.n)), self.matrix == 0
-        F[self.row[told], self.column[told]] = self.value[told]
-        F[self.column[told], self.row[told]] = self.value[told]
-        return F
-
-
-def read(path: Path) -> SparseProgram:
-    """The program in a file."""
-    return parse(path.read_text(encoding="latin-1"))
+    entries: Floats
 
 
 def parse(text: str) -> SparseProgram:
-    """The program in a text."""
-    lines = iter([line for line in text.splitlines() if line.strip() and line[0] not in '"*'])
-    m, blocks = _first(lines), _first(lines)
-    sizes = [int(float(word)) for word in _words(next(lines))]
-    if blocks != 1 or len(sizes) != 1 or sizes[0] <= 0:
-        raise ValueError(
-            f"This file has blocks of sizes {sizes}; one block, not diagonal, is read."
-        )
-    c: list[float] = []
-    while len(c) < m:  # the vector may go on over several lines
-        c.extend(map(float, _words(next(lines))))
-    if len(c) != m:
-        raise ValueError(f"This file has {len(c)} numbers for its {m} equations.")
-    table = np.array([_words(line)[:5] for line in lines], dtype=np.float64).reshape(-1, 5)
-    table = table[table[:, 4] != 0.0]
-    matrix, _, row, column = table[:, :4].astype(np.int64).T
-    n = sizes[0]
-    if len(table) and not (min(row.min(), column.min()) >= 1 and max(row.max(), column.max()) <= n):
-        raise ValueError(f"This file names entries outside its block of {n} rows.")
-    return SparseProgram(n, np.array(c), matrix, row - 1, column - 1, table[:, 4])
+    """The program in a text; a ValueError if it is none, or has more than one block."""
+    lines = [line.translate(_NOTHING) for line in text.splitlines() if line.strip()[:1] not in '"*']
+    m, blocks, n = (int(re.match(r"\s*\+?(\d+)|", line)[1] or 0) for line in lines[:3])
+    numbers = np.array(" ".join(lines[3:]).split(), dtype=np.float64)
+    entries = numbers[m:].reshape(-1, 5)[:, [0, 2, 3, 4]]
+    places = entries[:, 1:3]
+    if blocks != 1 or n < 1 or len(numbers) < m or not ((places >= 1) & (places <= n)).all():
+        raise ValueError("expected a program of one block, not diagonal, and entries within it")
+    return SparseProgram(n, numbers[:m], entries[entries[:, 3] != 0.0] - [0, 1, 1, 0])
 
 
 def stream(program: SparseProgram) -> tuple[tw.sets.ConvexSet, tw.Stream]:
     """(D) as a set and one round: minimise <-F_0, Y> under equations on entries."""
-    n, trace = program.n, None
-    entries: dict[tuple[int, int], float] = {}
-    order = np.argsort(program.matrix, kind="stable")
-    numbers, starts = np.unique(program.matrix[order], return_index=True)
-    for number, told in zip(numbers, np.split(order, starts[1:]), strict=True):
-        if number == 0:
-            continue
-        i, j, value = program.row[told], program.column[told], program.value[told]
-        c = float(program.c[number - 1])
-        if len(told) == 1:
-            twice = 1.0 if i[0] == j[0] else 2.0  # an entry off the diagonal stands for two
-            entries[int(i[0]), int(j[0])] = c / (twice * float(value[0]))
-        elif len(told) == n and (i == j).all() and (value == value[0]).all():
-            trace = c / float(value[0])
+    n, trace, fixed = program.n, None, dict[tuple[int, int], float]()
+    (matrix, i, j), value = program.entries[:, :3].T.astype(np.int64), program.entries[:, 3]
+    F = np.zeros((n, n))
+    F[i[matrix == 0], j[matrix == 0]] = value[matrix == 0]
+    F = np.maximum(F, F.T) + np.minimum(F, F.T) - np.diag(np.diag(F))
+    for number, c in enumerate(program.c, 1):
+        own = np.flatnonzero(matrix == number)
+        row, column, first = int(i[own[0]]), int(j[own[0]]), float(value[own[0]])
+        if len(own) == 1:  # an entry off the diagonal stands for two
+            fixed[row, column] = c / (first if row == column else 2.0 * first)
+        elif len(own) == n and (i[own] == j[own]).all() and (value[own] == first).all():
+            trace = c / first
         else:
-            raise ValueError(
-                f"F_{number} has {len(told)} entries; what is read here are equations on single "
-                "entries, and on the trace."
-            )
-    if not entries:
-        raise ValueError("This program has no equation on a single entry.")
-    i, j = np.array(list(entries)).T
-    fixed = np.array(list(entries.values()))
-    limits = tw.functions.Range.of([((i, j), fixed, fixed)], (n, n))
-    losses = tw.functions.Linear(-program.objective()[None])
+            raise ValueError(f"F_{number} is neither an equation on one entry nor on the trace")
+    places, values = tuple(np.array([*fixed]).T), np.array([*fixed.values()])
+    limits = tw.functions.Range.of([(places, values, values)], (n, n))
+    rounds = tw.Stream(tw.functions.Linear(-F[None]), limits)
     if trace is not None:
-        return tw.sets.Spectraplex(n, trace), tw.Stream(losses, limits)
-    diagonal = {a: v for (a, b), v in entries.items() if a == b}
-    if len(diagonal) < n:
-        raise ValueError("This program bounds neither the trace nor all of the diagonal.")
-    return tw.sets.BoundedPSD(n, float(sum(diagonal.values()))), tw.Stream(losses, limits)
-
-
-def _first(lines: Iterator[str]) -> int:
-    found = re.match(r"\s*\+?(\d+)", next(lines).translate(_NOTHING))
-    if found is None:
-        raise ValueError("This file does not begin with the number of its equations and blocks.")
-    return int(found[1])
-
-
-def _words(line: str) -> list[str]:
-    return line.translate(_NOTHING).split()
+        return tw.sets.Spectraplex(n, trace), rounds
+    return tw.sets.BoundedPSD(n, sum(fixed[k, k] for k in range(n))), rounds
 
 
 def file_of(name: str) -> Path:
@@ -156,7 +106,7 @@ def row(name: str) -> tuple[str, ...]:
         return name, str(n), published, f"{ABSENT}: too large", "", ""
     if not path.is_file():
         return name, str(n), published, f"{ABSENT}: file absent", "", ""
-    return name, str(n), published, *solved(*stream(read(path)))
+    return name, str(n), published, *solved(*stream(parse(path.read_text(encoding="latin-1"))))
 
 
 def solved(K: tw.sets.ConvexSet, rounds: tw.Stream) -> tuple[str, str, str]:

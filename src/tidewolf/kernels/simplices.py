@@ -96,44 +96,38 @@ def cheapest_of_each(d, kernel_data, indices, values):  # type: ignore[no-untype
     floor, count = kernel_data[0], 0
     for b in range(1, len(kernel_data) - 1):
         first, stop = int(kernel_data[b]), int(kernel_data[b + 1])
-        i = first
-        for e in range(first + 1, stop):
-            if d[e] < d[i]:
-                i = e
-        if floor > 0.0:
-            for e in range(first, stop):
-                indices[count], values[count] = e, floor
-                count += 1
-            values[i] += 1.0 - (stop - first) * floor
-        else:
-            indices[count], values[count] = i, 1.0
-            count += 1
+        own = (1.0 - (stop - first) * floor, np.inf, floor)
+        begin = count
+        count += cheapest_entry(d[first:stop], own, indices[begin:], values[begin:])
+        for k in range(begin, count):
+            indices[k] += first
     return count
 
 
 @kernel
-def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
-    """The nearest x whose entries are nonnegative and sum to 1 in every group (Michelot 1986).
+def onto_simplices(y, floor, starts, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are at least `floor` and sum to 1 in every group (Michelot 1986).
 
-    With z_i = y_i - max y, x_i = max(0, z_i - tau) where tau = (sum of those z_i above tau - 1) /
-    their number; from tau = -1, which is never too large, it grows until no entry falls below it.
-    Its reference in the tests is `Simplex.project`, group by group.
+    With z_i = y_i - max y and r what a group has above the floor, x_i = floor + max(0, z_i - tau)
+    where tau = (sum of those z_i above tau - r) / their number; from tau = -r, which is never too
+    large, it grows until no entry falls below it. Its reference in the tests is `Simplex.project`,
+    group by group.
     """
     for b in range(len(starts) - 1):
-        top = y[starts[b]]
+        top, rest = y[starts[b]], 1.0 - (starts[b + 1] - starts[b]) * floor
         for e in range(starts[b] + 1, starts[b + 1]):
             top = max(top, y[e])
-        tau, shift, before, above = -1.0, -1.0, 0, -1
+        tau, shift, before, above = -rest, -rest, 0, -1
         while above != before:
             before, above, sum_above = above, 0, 0.0
             for e in range(starts[b], starts[b + 1]):
                 if y[e] - top > tau:
                     above += 1
                     sum_above += y[e] - top
-            shift = (sum_above - 1.0) / above
+            shift = (sum_above - rest) / above
             tau = max(tau, shift)
         for e in range(starts[b], starts[b + 1]):
-            x[e] = max(0.0, y[e] - top - shift)
+            x[e] = floor + max(0.0, y[e] - top - shift)
 
 
 @kernel
@@ -171,26 +165,13 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices; with a floor, floats[0], of what is above it, in
-    units of what each group has there. Its reference in the tests is `Simplex.project`, group by
-    group.
+    """The nearest x of a product of simplices whose entries are floats[0] at least. Its reference
+    in the tests is `Simplex.project`, group by group.
     """
-    floor, starts = floats[0], ints[1:]
-    if ints[0] <= LONGEST and floor == 0.0:
-        onto_small_simplices(y, starts[:-1], ints[0], x)
-    elif floor == 0.0:
-        onto_simplices(y, starts, x)
+    if ints[0] <= LONGEST and floats[0] == 0.0:
+        onto_small_simplices(y, ints[1:], ints[0], x)
     else:
-        above = np.empty(len(y))
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                above[e] = (y[e] - floor) / rest
-        onto_simplices(above, starts, x)
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                x[e] = floor + rest * x[e]
+        onto_simplices(y, floats[0], ints[1:], x)
 
 
 @kernel
@@ -301,7 +282,7 @@ def least_of(a):  # type: ignore[no-untyped-def]
 #     columns[j, r] = entry j of group `first` + r,         j < size, r < how many groups there are,
 #
 # loops run over groups, without branches, and compilers turn them into vector code. Groups that are
-# shorter than others are filled up. Group b has the entries from starts[b] up to those of the next.
+# shorter than others are filled up. Group b has the entries from starts[b] up to starts[b + 1].
 
 # So many groups at a time stay in the cache.
 WIDTH = 256
@@ -312,8 +293,7 @@ LONGEST = 64
 @kernel
 def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore[no-untyped-def]
     """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `filler`."""
-    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
-    own = a[starts[first] : last]
+    own, count = a[starts[first] : starts[stop]], stop - first
     if len(own) == size * count:
         for j in range(size):
             column, e = columns[j], j
@@ -322,8 +302,7 @@ def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore
                 e += size
         return
     for r in range(count):
-        begin = starts[first + r] - starts[first]
-        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        begin, end = starts[first + r] - starts[first], starts[first + r + 1] - starts[first]
         for j in range(size):
             columns[j, r] = own[begin + j] if begin + j < end else filler
 
@@ -331,8 +310,7 @@ def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore
 @kernel
 def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-untyped-def]
     """The reverse."""
-    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
-    own = a[starts[first] : last]
+    own, count = a[starts[first] : starts[stop]], stop - first
     if len(own) == size * count:
         for j in range(size):
             column, e = columns[j], j
@@ -341,8 +319,7 @@ def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-unt
                 e += size
         return
     for r in range(count):
-        begin = starts[first + r] - starts[first]
-        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        begin, end = starts[first + r] - starts[first], starts[first + r + 1] - starts[first]
         for j in range(end - begin):
             own[begin + j] = columns[j, r]
 
@@ -394,7 +371,7 @@ def onto_small_simplices(y, starts, size, x):  # type: ignore[no-untyped-def]
     """The nearest x whose entries are nonnegative and sum to 1 in every group, of at most `size`
     entries each.
     """
-    q = len(starts)
+    q = len(starts) - 1
     columns, work = np.empty((size, WIDTH)), np.empty((4, WIDTH))
     for first in range(0, q, WIDTH):
         stop = min(q, first + WIDTH)
