@@ -185,7 +185,8 @@ def solve_factor(z, starts, rows, entries, fours, inverse):  # type: ignore[no-u
 
 @kernel
 def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
-    """The parts of the first `count` rows of d that are circulations: 0 on arcs that lead nowhere.
+    """The parts of the first `count` rows of d, one or two, that are circulations: 0 on arcs that
+    lead nowhere.
 
     Reference: `HullProjection`, in tests/test_flows.py.
     """
