@@ -232,12 +232,12 @@ def _check(cls: type) -> None:
 
 
 class Learner(values.Value, ABC, Generic[S]):
-    """Abstract base of learners: a frozen dataclass of settings, with its set K among them."""
+    """Abstract base of learners: a frozen dataclass of settings, among them K, the set that every
+    played point belongs to. `needs` is the feedback that `update` takes.
+    """
 
     K: oracle.HasLMO
-    """the set that every played point belongs to"""
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
-    """the feedback that `update` takes"""
     state_type: ClassVar[type]
 
     def __init_subclass__(cls) -> None:

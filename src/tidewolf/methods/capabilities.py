@@ -97,10 +97,11 @@ class LimitBound(NamedTuple):
 
 
 class WeighsConstraints(Capability):
-    """May have a weight and a bound of its own for each constraint of a round."""
+    """May have a weight and a bound of its own for each constraint of a round. With
+    `per_constraint` its feedback has each constraint of a round by itself.
+    """
 
     per_constraint: bool = False
-    """whether its feedback has each constraint of a round by itself"""
 
     @abstractmethod
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
