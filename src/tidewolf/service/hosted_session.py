@@ -46,7 +46,7 @@ from tidewolf.core import arrays, batch, errors, round_info
 from tidewolf.core.arguments import listed
 from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, refuse, require_some
 from tidewolf.core.types import Array, Bools, Floats
-from tidewolf.evaluation.metrics import Experts
+from tidewolf.evaluation.formatting import plain
 from tidewolf.functions import combined, linear
 from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
 from tidewolf.methods import available, budget, capabilities
@@ -740,11 +740,7 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        return {
-            "experts": Experts(
-                capabilities.experts_of(self.session.learner, self.session.state)
-            ).plain()
-        }
+        return {"experts": plain(capabilities.experts_of(self.session.learner, self.session.state))}
 
     def explanation(self) -> dict[str, Any]:
         """Why the learner's decision is what it is, with rounds counted from 1."""

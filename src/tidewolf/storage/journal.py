@@ -51,7 +51,7 @@ from tidewolf.core.feedback import (
     Spend,
 )
 from tidewolf.core.types import Array
-from tidewolf.functions.combined import can_be_saved, restored, saved_fields, saved_name
+from tidewolf.functions.combined import can_be_saved, restored, saved_pair
 from tidewolf.kernels.rounds import VALUE
 from tidewolf.memory import EXPIRED, REMEMBERED, Place, Step, carried
 from tidewolf.methods import base, capabilities, compiled_rounds, late, partly_seen
@@ -465,9 +465,8 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    return checkpoint.packed(
-        (type(feedback).__name__, *map(checkpoint.SavedRecord.of, filter(None, (parts, how))))
-    )
+    records = map(checkpoint.SavedRecord, filter(None, (parts, how)))
+    return checkpoint.packed((type(feedback).__name__, *records))
 
 
 def encode_plain(feedback: FirstOrder) -> bytes:
@@ -504,17 +503,17 @@ def _encode_function(batch: Batch) -> tuple[str, tuple[Any, ...]]:
             f"A {type(batch).written_as().__name__} cannot be kept in a file. Use functions that "
             "are made of arrays, a learner that needs less, or a Session in memory."
         )
-    return saved_name(batch), saved_fields(batch)
+    return saved_pair(batch)
 
 
 def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, Any]:
     """The fields of a record; one that is not known was written by a newer tidewolf."""
     if not isinstance(record, checkpoint.SavedRecord):
         raise ValueError(f"it is no record of the kind {name}")
-    for key in record.fields():
+    for key in record:
         if key not in known:
             raise _newer(f"{name} with {key!r}")
-    return record.fields()
+    return dict(record)
 
 
 def _newer(what: str) -> errors.NewerFormat:
@@ -532,7 +531,7 @@ def encode_info(info: round_info.RoundInfo) -> bytes:
         given["advice"] = tuple(info.advice.items())
     if info.forecast is not None:
         given["forecast"] = tuple(map(_encode_function, info.forecast))
-    return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
+    return checkpoint.packed((_INFO, checkpoint.SavedRecord(given)))
 
 
 def decode_info(data: bytes, center: Array) -> round_info.RoundInfo:
