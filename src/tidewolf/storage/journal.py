@@ -195,12 +195,11 @@ class Journal(Generic[S]):
 
     def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
         head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
-        if head.last - head.snapshot >= self._every:
-            head = self._with_snapshot(head)
+        is_due = head.last - head.snapshot >= self._every
         over = {"observe": content or None, "expire": EXPIRED}
         numbered = self.numbered or content is not None or any(row.kind == "expire" for row in rows)
         contents = {row.round: over[row.kind] for row in rows if numbered and row.kind in over}
-        self._commit(head, place, rows, contents)
+        self._commit(self._with_snapshot(head) if is_due else head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
         head = head._replace(snapshot=head.last)
