@@ -7,7 +7,8 @@ gateway    three days of minutes: each day spends 1.01 of its budget at most (1.
 targets    the violation per round within 30 % of its target, 0.2 % above the loss of the
            caution with that violation, its bound 8 times the violation at most
 curvature  generated records of prices, with and without mean reversion: with experts.Static() at
-           least 0.95 of the wealth of uniform weights
+           least 0.95 of the wealth of uniform weights; 0.97 on NYSE(O), 0.88 on five more public
+           records, where their files are
 intervals  preferences that turn round after half of the rounds, with experts.Restarts(): the regret
            of the second half at most 1.2 times that of a learner that starts there, the first half
            within 1 %
@@ -17,6 +18,7 @@ cut        max-cut relaxations of order 100, the suite's with all limits in ever
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from scipy import sparse
@@ -26,12 +28,14 @@ import tidewolf as tw
 from benchmarks.cases import advised
 from benchmarks.measuring import Bar, Limits, play_sections
 from benchmarks.operating import means, percent, problems
-from benchmarks.tasks import maxcut
+from benchmarks.tasks import growth, maxcut
+from tidewolf.core.errors import InvalidInput
 from tidewolf.core.types import Floats
 from tidewolf.problems import Problem
 from tidewolf.problems.shares import DAY
 
 WEALTH = 0.95
+PUBLIC = {"nyse_o": 0.97} | dict.fromkeys(("nyse_n", "tse", "sp500", "djia", "msci"), 0.88)
 SEEDS, TARGETS = 5, (0.001, 0.002, 0.005, 0.01)
 CAUTIONS = (1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -127,15 +131,29 @@ def record(seed: int, reverting: bool, days: int = 2000, stocks: int = 12) -> Fl
 
 
 def curvature(limits: Limits) -> Iterator[Bar]:
-    """Wealth over that of uniform weights; the prior was chosen at the seeds 0 and 1."""
-    for seed in limits.seeded(range(5)):
-        for reverting in (False, True):
-            returns = record(seed, reverting, limits.rounds or 2000)
-            learner = tw.Ensemble(tw.sets.Simplex(12), experts=(tw.experts.Static(),))
-            run = tw.run(learner, tw.Stream(tw.functions.LogWealth(returns)))
-            over = float(np.exp(-run.losses.sum() - np.log(returns.mean(axis=1)).sum()))
-            name = f"wealth, {'with' if reverting else 'without'} mean reversion, seed {seed}"
-            yield Bar(name, over, WEALTH, "x", least=True)
+    """Wealth over that of uniform weights; the prior was chosen at the seeds 0 and 1 of generated
+    records, and public ones were looked at once.
+    """
+    records = {
+        f"{'with' if reverting else 'without'} mean reversion, seed {seed}": (
+            partial(record, seed, reverting, limits.rounds or 2000),
+            WEALTH,
+        )
+        for seed in limits.seeded(range(5))
+        for reverting in (False, True)
+    }
+    records |= {name: (partial(growth, f"{name}.csv"), least) for name, least in PUBLIC.items()}
+    for name, (read, least) in records.items():
+        try:
+            returns = read()
+        except InvalidInput as absent:
+            print(f"    {name}: skipped: {absent}")
+            continue
+        K = tw.sets.Simplex(returns.shape[1])
+        learner = tw.Ensemble(K, experts=(tw.experts.Static(),))
+        run = tw.run(learner, tw.Stream(tw.functions.LogWealth(returns)))
+        over = float(np.exp(-run.losses.sum() - np.log(returns.mean(axis=1)).sum()))
+        yield Bar(f"wealth, {name}", over, least, "x", least=True)
 
 
 LINKS = ("sa", "sb", "sc", "ab", "bc", "at", "bt", "ct", "ad", "bd", "cd", "dt")  # from and to

@@ -70,10 +70,11 @@ SOURCES = (
     Source(
         "nyse_o.csv",
         "portfolio",
-        "universal/data/nyse_o.csv in the wheel of universal-portfolios 0.4.17 on PyPI",
+        "universal/data/*.csv in the wheel of universal-portfolios 0.4.17 on PyPI; beside it are "
+        "the other records of `decisions curvature`",
         "the package's own (MIT with a request for feedback); prices as in Cover (1991)",
         "pip download universal-portfolios==0.4.17 --no-deps; unzip -j universal_portfolios-*.whl "
-        "universal/data/nyse_o.csv -d $TIDEWOLF_DATA",
+        "'universal/data/*.csv' -d $TIDEWOLF_DATA",
         _nyse_facts,
     ),
     Source(

@@ -9,8 +9,9 @@ A row has a list with a number for each seed; only rounds that count are in it:
 
     loss, violation             mean, p99 and worst of the rounds; lower is better
     churn                       half the L1 change of the decision from round to round, mean
-    us, MB                      processor microseconds per decision, with checks and records;
-                                the most memory that Python and NumPy take beyond the start while
+    us, MB                      processor microseconds of the thread per decision, with checks and
+                                records (a process with a limit counts its own in ticks); the
+                                most memory that Python and NumPy take beyond the start while
                                 four rounds are played (first seed)
     calls, programs             oracle calls and programs solved per round
     regret %                    mean loss above that of the certified comparator, in percent of it
@@ -44,7 +45,7 @@ from itertools import repeat
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from time import process_time
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -101,13 +102,13 @@ def counting(K: Any) -> tuple[Any, list[int]]:
 def played(task: Task, problem: Problem, make: Any, given: Given) -> dict[str, Any]:
     """The numbers of one run."""
     stream, (K, asked) = problem.stream, counting(problem.K)
-    player, begun = make(given._replace(K=K)), process_time()
+    player, begun = make(given._replace(K=K)), thread_time()
     if isinstance(player, Learner):  # it counts by itself, and its kernels need the set itself
         player = make(given)
         run = tw.run(player, stream, decisions=task.numbers is not None)
         points = run.decisions.points if run.decisions is not None else None
         found = numbers(task, problem, run.losses, run.violations, points)
-        seconds, calls, programs = process_time() - begun, run.oracle_calls, run.solves
+        seconds, calls, programs = thread_time() - begun, run.oracle_calls, run.solves
         churn = run.churn
     else:
         if stream.unavailable is not None:
@@ -116,7 +117,7 @@ def played(task: Task, problem: Problem, make: Any, given: Given) -> dict[str, A
         for t in range(len(stream)):
             points[t] = player.decide()
             player.observe(stream.losses[t : t + 1], stream.constraints[t : t + 1])
-        seconds, calls, programs = process_time() - begun, asked[0], getattr(player, "solves", 0)
+        seconds, calls, programs = thread_time() - begun, asked[0], getattr(player, "solves", 0)
         worst = max(map(problem.K.infeasibility, points)) if np.isfinite(points).all() else np.nan
         if not worst <= 1e-6 * problem.K.radius:
             raise InvalidInput(f"It left the set, by {worst:.3g}; every point must be in K.")

@@ -138,10 +138,15 @@ def turnover(held: Floats, returns: Floats) -> Floats:
 @task("portfolio", recorded=True, numbers=wealth, unit=GROWTH)
 def nyse(rounds: int | None = None, seed: int = 0) -> Problem:
     """NYSE(O): 36 stocks over 5,651 days, 1962 to 1984 (Cover 1991); no constraints."""
-    worth = np.loadtxt(record("nyse_o.csv"), delimiter=",", skiprows=1, ndmin=2)
-    returns = np.vstack([worth[:1], worth[1:] / worth[:-1]])[:rounds]
+    returns = growth("nyse_o.csv")[:rounds]
     stream = tw.Stream(tw.functions.LogWealth(returns))
     return Problem("nyse", tw.sets.Simplex(returns.shape[1]), stream, "Shares of stocks.")
+
+
+def growth(file: str) -> Floats:
+    """Prices over those of the day before, of a record of prices over those of the first day."""
+    worth = np.loadtxt(record(file), delimiter=",", skiprows=1, ndmin=2)
+    return np.vstack([worth[:1], worth[1:] / worth[:-1]])
 
 
 task("portfolio", numbers=wealth, rounds=250, unit=GROWTH)(tw.problems.portfolio)

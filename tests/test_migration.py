@@ -56,6 +56,22 @@ def learners(K, kind):
     }[kind]()
 
 
+@pytest.mark.parametrize("pending", [True, False])
+def test_an_outage_goes_on_with_other_experts(pending):
+    K, seen = Simplex(3), {"costs": [0.0, 1.0, 2.0], "capacities": [1.0, 0.8, 1.0]}
+    session = tw.Session(tw.Ensemble(K, experts=[tw.experts.Restarts(3, 2)]))
+    for t in range(9):
+        x = session.play(unavailable=[0] if t > 3 else None)
+        assert t < 4 or x[0] == 0.0
+        if t == 5 and pending:
+            session.migrate(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
+        session.observe(**seen)
+        if t == 5 and not pending:
+            session.migrate(tw.Ensemble(K, experts=[tw.experts.Resolve()]))
+        if t >= 5:
+            assert len(session.state.outage.totals) == len(session.learner.names)
+
+
 class Told:
     """A session, and what came of it in each stretch."""
 

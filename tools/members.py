@@ -31,24 +31,26 @@ FIRST = (
     *("summary", "to_pandas", "plot", "to_dict", "round", "rounds", "pending"),
 )
 """Members by use; all others follow, in the order of the source."""
-INTERNAL = frozenset(
-    (
-        *("BanditPrimalDual.assumed", "BanditPrimalDual.mu_for", "DriftPlusPenalty.weights"),
-        *("Ensemble.needs", "RoundInfo.unchecked", "RoundInfo.with_skipped"),
-        *("RoundInfo.says_nothing", "RoundInfo.identity", "Stream.untold", "Stream.override"),
-        *("Stream.info", "FirstOrder.is_plain", "Session.notes_from", "Season.table"),
-        *("Squared.sparse_subgradient", "Comparison.measure", "Comparison.scale"),
-        *("Comparison.share_of", "Comparison.chooser", "Comparison.about", "Comparison.warnings"),
-        *("OnlineAllocator.needs_previous_weights", "OnlineAllocator.set_fit_request"),
-        *("OnlineAllocator.set_partial_fit_request", "SessionStore.let_go"),
-        *("SessionStore.forget_rounds", "SessionStore.transaction", "SessionStore.flushed"),
-        *("SessionStore.handle", "SessionStore.holds", "SessionStore.set", "SessionStore.note"),
-        *("SessionStore.last_rounds", "ConvexSet.as_direction", "Batch.written_as"),
-        *("Ensemble.reads", "PrimalDual.with_info", "Product.relax"),
-        *("Product.vertex_infeasibility", "Product.description", "Max.halfspaces", "Max.epigraph"),
-        *("Sum.halfspaces"),
-    )
-)
+INTERNAL = {
+    "BanditPrimalDual": ("assumed", "mu_for"),
+    "DriftPlusPenalty": ("weights",),
+    "Ensemble": ("needs", "reads"),
+    "RoundInfo": ("unchecked", "with_skipped", "says_nothing", "identity"),
+    "Stream": ("untold", "override", "info"),
+    "FirstOrder": ("is_plain",),
+    "Session": ("notes_from",),
+    "Season": ("table",),
+    "Squared": ("sparse_subgradient",),
+    "Comparison": ("measure", "scale", "share_of", "chooser", "about", "warnings"),
+    "OnlineAllocator": ("needs_previous_weights", "set_fit_request", "set_partial_fit_request"),
+    "SessionStore": ("let_go", "flushed", "handle", "holds", "set"),
+    "ConvexSet": ("as_direction",),
+    "Batch": ("written_as",),
+    "PrimalDual": ("with_info",),
+    "Product": ("relax", "vertex_infeasibility", "description"),
+    "Max": ("halfspaces", "epigraph"),
+    "Sum": ("halfspaces",),
+}
 """Documented for developers, of no use to users."""
 
 
@@ -66,7 +68,7 @@ def shown(kind: type) -> list[str]:
         for name, member in vars(kind).items()
         if not name.startswith("_")
         and (inspect.isroutine(member) or isinstance(member, _KINDS))
-        and f"{kind.__name__}.{name}" not in INTERNAL
+        and name not in INTERNAL.get(kind.__name__, ())
         and (name in family or not is_asked_for(kind, name))
     )
     found = [*named, *(name for name in family if name not in named and hasattr(kind, name))]

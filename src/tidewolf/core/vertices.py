@@ -450,18 +450,32 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
 
 
 @light_kernel
+def first_is_whole(starts, indices, n):  # type: ignore[no-untyped-def]
+    """1 if the first row has all n entries, in order: a center. It needs no indices. Else 0."""
+    others = abs(starts[1] - n)
+    for e in range(n if others == 0 else 0):
+        others += indices[e] != e
+    return 1 if others == 0 else 0
+
+
+@light_kernel
 def sparse_multiply(starts, indices, values, gram, row, zeros):  # type: ignore[no-untyped-def]
     """The products of a row with those up to it; `zeros` has an entry for each of a point's, and is
     as it was afterwards.
     """
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = values[p]
-    products = gram[row, : row + 1]
-    sparse_inner(starts, indices, values, zeros, products)
+    products, first = gram[row, : row + 1], first_is_whole(starts, indices, len(zeros))
+    begin, end, product = starts[row], starts[row + 1], 0.0
+    for p in range(begin, end if first == 1 else begin):
+        product += values[p] * values[indices[p]]
+    products[0] = product
+    if row >= first:
+        for p in range(begin, end):
+            zeros[indices[p]] = values[p]
+        sparse_inner(starts[first:], indices, values, zeros, products[first:])
+        for p in range(begin, end):
+            zeros[indices[p]] = 0.0
     for i in range(row):  # an assignment of slices would take numba two seconds
         gram[i, row] = products[i]
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = 0.0
 
 
 @light_kernel

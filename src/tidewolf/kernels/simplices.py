@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import added, copy_to, fill
+from tidewolf.kernels.active_set import BLOCK, added, copy_to, fill
 
 # Entries from which on a sample of about so many says where to look for one in order.
 MANY, SAMPLED = 1 << 14, 1 << 12
@@ -48,20 +48,43 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
     """The shares on as many of the least entries of d, the last share on the dearest; ties go to
     the earlier entry. Its reference in the tests is `CappedSimplex.answer`.
     """
-    dearest, ties = kth_of(d, len(shares) - 1), len(shares)
-    for e in range(len(d)):
-        if d[e] < dearest:
-            ties -= 1
+    near = entries_below(d, len(shares))
+    own = np.empty(len(near))
+    for p in range(len(own)):
+        own[p] = d[near[p]]
+    dearest, ties = kth_of(own, len(shares) - 1), len(shares)
+    for p in range(len(own)):
+        ties -= own[p] < dearest
     first, count = len(shares) - ties, 0
     below, tied = 0, first
-    for e in range(len(d)):
-        if d[e] < dearest:
-            indices[count], values[count] = e, shares[below]
+    for p in range(len(own)):
+        if own[p] < dearest:
+            indices[count], values[count] = near[p], shares[below]
             below, count = below + 1, count + 1
-        elif d[e] == dearest and tied < len(shares):
-            indices[count], values[count] = e, shares[tied]
+        elif own[p] == dearest and tied < len(shares):
+            indices[count], values[count] = near[p], shares[tied]
             tied, count = tied + 1, count + 1
     return count
+
+
+@kernel
+def entries_below(d, k):  # type: ignore[no-untyped-def]
+    """Where the k least entries of d are, in order, and some more: those up to one that a sample
+    has above them, most likely. Its reference in the tests is `numpy.partition`.
+    """
+    n, found, count, high = len(d), np.empty(len(d), np.int32), 0, np.inf
+    if n >= MANY:
+        sample = d[:: n // SAMPLED].copy()
+        at = k * len(sample) // n + 2 * int(math.sqrt(len(sample)))
+        high = kth_least(sample, at) if at < len(sample) else np.inf
+    for e in range(n):
+        found[count] = e
+        count += d[e] <= high
+    if count >= k:
+        return found[:count]
+    for e in range(n):
+        found[e] = e
+    return found
 
 
 @kernel
@@ -219,12 +242,17 @@ def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     sum floats[0], which may be less where ints[1] is 1. Its reference implementations in the tests
     are `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
     """
-    least, most = least_of(x), 0.0
-    for e in range(len(x) if floats[1] < np.inf else 0):
+    least, above, most, off = np.inf, 0, 0.0, -floats[0]
+    for low in range(0, len(x), BLOCK):
+        own = x[low : low + BLOCK]
+        least = min(least, least_of(own))
+        off += added(own)
+        for e in range(len(own)):
+            above += own[e] > floats[1]
+    for e in range(len(x) if above > 0 else 0):
         most = max(most, x[e])
-    off = added(x) - floats[0]
     off = off if ints[1] == 1 else abs(off)
-    return max(0.0, floats[2] - least, most - floats[1], off)
+    return max(0.0, floats[2] - least, most - floats[1] if above > 0 else 0.0, off)
 
 
 @kernel

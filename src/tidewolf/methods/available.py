@@ -13,10 +13,11 @@ price; a third call leaves them out of the direction, and the center is tried. W
 prove to be possible is refused, with what cannot be reached.
 
 Where experts are mixed, and this moves their mix by more than a tenth, the rounds of the outage
-have weights of their own. These begin as the others are, and the others go on after it as they
-were: who is best around the outage says little of who is best without it. The guard of
-methods/steps/hedge.py holds for all other rounds together, and for those before an outage together
-with its own.
+have weights of their own, which begin as the others are. The others learn of such a round as though
+what they would have decided without the outage had been overridden (`as_usual` of
+methods/accounts.py): who is best around the outage says little of who is best without it. So the
+guard of methods/steps/hedge.py holds for all rounds, those of outages counted by `as_usual`, and
+for the rounds before an outage, so counted, together with its own as they were played.
 
 A decision moves by half the sum of the changes of all entries, which is what has to be rerouted of
 flows and shares. Under a cap
@@ -134,7 +135,6 @@ def distance_moved(x: Array, last: Array) -> float:
 
 
 def is_far(x: Array, other: Array) -> bool:
-    """Whether more than a tenth of what the other point carries is elsewhere."""
     return distance_moved(x, other) > 2.0 * FAR * distance_moved(other, 0.0 * other)
 
 

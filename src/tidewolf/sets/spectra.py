@@ -205,31 +205,9 @@ class Spectral(base.ClosedForm, base.Projectable):
         direction = matrices.as_matrix(direction, self.shape)
         return self.answer(direction).vertex.dense(matrices.example_array(direction))
 
-    @abstractmethod
-    def _center_in(self, reference: Array) -> Array:
-        """The center, made where `reference` lives, in its dtype."""
-
     @cached_property
     def center(self) -> Array:
         return arrays.frozen(self._center_in(np.zeros(0)))
-
-    def to(self, reference: Array) -> Self:
-        """The set with its center in another library or on another device, where it is made.
-
-        Parameters
-        ----------
-        reference : array
-            A floating-point array in the library, dtype and device to move to.
-
-        Returns
-        -------
-        ConvexSet
-            The same set there.
-        """
-        base.require_floating(reference)
-        moved = type(self)(**self.fields())
-        moved.__dict__["center"] = arrays.frozen(self._center_in(reference))
-        return moved
 
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
@@ -296,10 +274,11 @@ class Spectral(base.ClosedForm, base.Projectable):
         return lanczos.converged(A, begin, tolerance, least, ahead=not self.certified)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SymmetricSpectral(Spectral):
     """A set of symmetric n x n matrices: those whose eigenvalues are in a set of vectors."""
 
-    n: int
+    n: Side
 
     @property
     def shape(self) -> Shape:
@@ -331,9 +310,11 @@ class SymmetricSpectral(Spectral):
         return rows @ rows.T
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceBound(SymmetricSpectral):
     at_most: ClassVar[bool]
-    tau: float
+
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def infeasibility(self, x: Array) -> float:
         """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
@@ -459,9 +440,6 @@ class Spectraplex(TraceBound):
            [0., 0.]])
     """
 
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
-
     at_most: ClassVar[bool] = False
 
     @property
@@ -532,9 +510,6 @@ class BoundedPSD(TraceBound):
     array([[0., 0.],
            [0., 0.]])
     """
-
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = True
 
@@ -613,11 +588,9 @@ class Fantope(SymmetricSpectral):
            [0., 0., 1.]])
     """
 
-    n: Side
     k: Annotated[int, settings.Count()] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         balls.require_at_most(self, self.k, self.n)
 
     @property
