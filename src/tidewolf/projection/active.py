@@ -250,9 +250,9 @@ class ActiveSet(Combination):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
-        start, doubles = (self.atoms, self.weights, self.x, self.warm), self.x.dtype == DOUBLE
-        sparse = type(self.atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == DOUBLE
-        if isinstance(K, base.Compiled) and sparse and doubles:
+        start = self.atoms, self.weights, self.x, self.warm
+        plain = type(self.atoms) is SparseAtoms and type(y) is np.ndarray
+        if isinstance(K, base.Compiled) and plain and y.dtype == self.x.dtype == DOUBLE:
             parts, y, calls, distance2, used = search(K, start, y, tol, float(budget))
         else:
             parts, y, calls, distance2, used = search_any(K, start, y, tol, budget)
