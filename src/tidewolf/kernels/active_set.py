@@ -12,7 +12,12 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.jit import Indirect, kernel, light_kernel
-from tidewolf.core.vertices import first_is_whole, sparse_combine, sparse_inner, sparse_store
+from tidewolf.core.vertices import (
+    first_is_whole,
+    sparse_combine,
+    sparse_inner,
+    sparse_multiply,
+)
 
 # Weights up to this become 0.
 DROP = 1e-13
@@ -262,9 +267,10 @@ def nearest_member(  # type: ignore[no-untyped-def]
                 return TABLE_TAKEN
             if count == len(gram) or starts[count] + size > len(columns):
                 return NO_ROOM
-            sparse_store(
-                starts, columns, entries, gram, count, indices[:size], values[:size], zeros
-            )
+            starts[count + 1] = starts[count] + size
+            copy_to(indices[:size], columns[starts[count] :])
+            copy_to(values[:size], entries[starts[count] :])
+            sparse_multiply(starts, columns, entries, gram, count, zeros)
             weights[count] = step
             count += 1
             filled = count
