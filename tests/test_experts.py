@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tidewolf as tw
 from tidewolf.core import conforming, feedback
+from tidewolf.evaluation.formatting import plain
 from tidewolf.evaluation.metrics import Experts, weight_text
 from tidewolf.experts import leader as module
 from tidewolf.experts.leader import Blocks, strata, with_worst
@@ -143,7 +144,7 @@ def test_any_members_are_a_table_of_even_lines(given_members, most):
     assert (f"and {len(several) - shown} more in run.experts" in lines) == (shown < len(several))
     assert ("LP solves" in head) == any(m.solves for m in several)
     assert ("outside" in head) == any(m.outside for m in several)
-    json.dumps(several.plain(), allow_nan=False)
+    json.dumps(plain(several), allow_nan=False)
 
 
 @given(shares)

@@ -527,7 +527,9 @@ def test_what_has_no_flow_is_refused_with_a_cut_that_proves_it(net, seed, more):
             CapacitatedFlow(net)
 
 
-@pytest.mark.parametrize("K", [*FlowPolytope.examples(), layered(3, 4), random_flow_polytope(3)])
+@pytest.mark.parametrize(
+    "K", [*FlowPolytope.examples(), layered(3, 4), layered(9, 8), random_flow_polytope(3)]
+)
 def test_the_kernel_projects_on_circulations_as_the_set_does(K):
     d = np.random.default_rng(0).standard_normal((2, *K.shape))
     for count in (1, 2):

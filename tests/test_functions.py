@@ -22,7 +22,7 @@ from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear,
 from tidewolf.core.values import identity
 from tidewolf.functions import combined
 from tidewolf.functions.autograd import Custom
-from tidewolf.functions.combined import Chain, Charged, Max, Sum, saved_fields, saved_name
+from tidewolf.functions.combined import Chain, Charged, Max, Sum, saved_pair
 from tidewolf.functions.entries import Range, Squared
 from tidewolf.functions.linear import Affine, Capacity, Linear, MaxAffine
 from tidewolf.functions.loads import LinkLoads, LoadCost, LoadLimit, MaxUtilization
@@ -256,27 +256,25 @@ def test_loads_of_many_paths_are_those_of_few(seed):
     incidence[2] = 0.0
     demands = rng.exponential(size=(3, 3)) * (rng.random((3, 3)) < 0.7)
     pairs, x, w = [0, 0, 0, 1, 2, 2], rng.normal(size=6), rng.normal(size=3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions.loads, "FEW", 0)
-        for f in (
-            MaxUtilization(incidence, demands, [1.0, 2.0, 0.5, 3.0], pairs, 0.5),
-            LoadLimit(incidence, demands, rng.normal(size=(3, 4)), pairs),
-            LoadCost(incidence, demands, rng.normal(size=(3, 4)), pairs),
-        ):
-            told = [by_hand(f, t, x) for t in range(3)]
-            for t, (value, gradient) in enumerate(told):
-                one = f[t : t + 1]
-                for _ in range(2):  # the second time from what is kept
-                    np.testing.assert_allclose(one.values(x), [value], atol=1e-12)
-                np.testing.assert_allclose(one.subgradient(x, w[:1]), w[0] * gradient, atol=1e-12)
-                np.testing.assert_allclose(one[:].values(x), [value], atol=1e-12)
-                assert one[1:].values(x).shape == (0,)
-            np.testing.assert_allclose(f.values(x), [v for v, _ in told], atol=1e-12)
-            together = sum(s * g for s, (_, g) in zip(w, told, strict=True))
-            np.testing.assert_allclose(f.subgradient(x, w), together, atol=1e-12)
-            points = rng.normal(size=(3, 6))
-            own = [by_hand(f, t, points[t])[0] for t in range(3)]
-            np.testing.assert_allclose(f.values_at(points), own, atol=1e-12)
+    for f in (
+        MaxUtilization(incidence, demands, [1.0, 2.0, 0.5, 3.0], pairs, 0.5),
+        LoadLimit(incidence, demands, rng.normal(size=(3, 4)), pairs),
+        LoadCost(incidence, demands, rng.normal(size=(3, 4)), pairs),
+    ):
+        told = [by_hand(f, t, x) for t in range(3)]
+        for t, (value, gradient) in enumerate(told):
+            one = f[t : t + 1]
+            for _ in range(2):  # the second time from what is kept
+                np.testing.assert_allclose(one.values(x), [value], atol=1e-12)
+            np.testing.assert_allclose(one.subgradient(x, w[:1]), w[0] * gradient, atol=1e-12)
+            np.testing.assert_allclose(one[:].values(x), [value], atol=1e-12)
+            assert one[1:].values(x).shape == (0,)
+        np.testing.assert_allclose(f.values(x), [v for v, _ in told], atol=1e-12)
+        together = sum(s * g for s, (_, g) in zip(w, told, strict=True))
+        np.testing.assert_allclose(f.subgradient(x, w), together, atol=1e-12)
+        points = rng.normal(size=(3, 6))
+        own = [by_hand(f, t, points[t])[0] for t in range(3)]
+        np.testing.assert_allclose(f.values_at(points), own, atol=1e-12)
 
 
 def test_costs_of_loads_are_measured_some_rounds_at_a_time(monkeypatch):
@@ -553,7 +551,7 @@ def test_functions_made_of_arrays_are_saved_in_states(f):
     for batch in (f, Sum(f, f, weights=[1.0, 2.0]), Max(Chain((f,)), f)):
         assert combined.can_be_saved(batch)
         assert not combined.can_be_saved(Max(Custom.examples()[0][:1], Linear([[1.0, 1.0, 1.0]])))
-        data = checkpoint.packed((saved_name(batch), saved_fields(batch)))
+        data = checkpoint.packed(saved_pair(batch))
         assert combined.restored(*checkpoint.unpacked(data, np.zeros(0))) == batch
 
 

@@ -111,7 +111,7 @@ def test_a_file_agrees_with_its_session_after_any_interrupt(
                 one(session, t)
             was_interrupted = interrupted(t, files, act, session, t)
             rounds, events = in_file(path)
-            assert (rounds or 0, events) == (session.rounds, session._keeper._place.last)
+            assert (rounds or 0, events) == (session.rounds, session._keeper.place.last)
             for one in (act, *after):
                 one(session, t)
             assert session.rounds == t + 1

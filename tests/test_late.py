@@ -14,7 +14,8 @@ from streams import together
 from tidewolf import loop
 from tidewolf.core import batch, errors
 from tidewolf.core.feedback import Arrival, FullInformation, Instead, first_order
-from tidewolf.evaluation.metrics import table_metrics
+from tidewolf.evaluation.formatting import applying
+from tidewolf.evaluation.metrics import TABLE
 from tidewolf.methods.capabilities import feedback_read
 from tidewolf.methods.late import next_round
 from tidewolf.methods.steps import lyapunov
@@ -174,8 +175,8 @@ def test_the_table_of_a_run_counts_what_was_late_where_something_was():
     in_time = tw.run(tw.LyapunovDescent(K), stream)
     assert (in_time.late, in_time.pending, in_time.overrides.rounds) == (0, 0, 0)
     late_only = {"late rounds", "pending rounds"}
-    assert late_only <= {metric.title for metric in table_metrics([run])}
-    assert not late_only & {metric.title for metric in table_metrics([in_time])}
+    assert late_only <= {metric.title for metric in applying(TABLE, [run])}
+    assert not late_only & {metric.title for metric in applying(TABLE, [in_time])}
 
 
 # --- the sums of bounds, written plainly ----------------------------------------------------------

@@ -146,7 +146,7 @@ def test_without_any_method_nothing_is_claimed():
     run = tw.run(tw.LyapunovDescent(K), tw.Stream(tw.functions.Linear(np.ones((3, 2))), limits))
     assert run.comparator is None
     assert run.least_breach is None
-    assert "regret" not in [metric.title for metric in metrics.table_metrics([run])]
+    assert "regret" not in [metric.title for metric in metrics.applying(metrics.TABLE, [run])]
     (said,) = metrics.hindsight_sentences([run])
     assert said.endswith("So the regret is not known.")
     assert said in repr(run)

@@ -199,19 +199,22 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             y = rng.standard_normal(4)
             block = played_at(block, x, y)
             weighed = weights.weigh(dual, block, y)
+            before = plain.paid.sum()
             s, w = plain.seen(c, -b[0], A[0])
             dual, size = weighed.dual, math.ldexp(1.0, weighed.dual.exponent)
-            assert size * weighed.g == pytest.approx(s, rel=1e-9, abs=1e-12)
+            assert size * weighed.grad.g == pytest.approx(s, rel=1e-9, abs=1e-12)
             found = size * weighed.penalty_weight * weighed.shares
             assert found == pytest.approx(w, rel=1e-9)
             owed = float(w @ np.maximum(-b[0], 0.0))
             largest = size * weighed.penalty_weight
             assert largest * weighed.breach(g, x) == pytest.approx(owed, rel=1e-9)
-            assert largest * weighed.violation_of(block) == pytest.approx(owed, rel=1e-9)
+            gradient, violation = weighed.limits_of(block)
+            assert largest * violation == pytest.approx(owed, rel=1e-9)
             grad = (w * (b[0] < 0.0)) @ A[0]
-            assert largest * weighed.gradient_of(block) == pytest.approx(grad, rel=1e-9, abs=1e-12)
+            assert largest * gradient == pytest.approx(grad, rel=1e-9, abs=1e-12)
             apart = float(grad @ (x - y))
-            assert size * weighed.penalty_offset == pytest.approx(apart, rel=1e-9, abs=1e-12)
+            there = size * weighed.grad.penalty_value + apart  # as it counts, at x
+            assert there == pytest.approx(plain.paid.sum() - before, rel=1e-9, abs=1e-9)
         assert size * dual.each.paid == pytest.approx(plain.paid, rel=1e-9)
         most = size * paid_at_most(K, dual.sums)
         if not dual.impossible and most >= plain.paid.sum():
@@ -416,15 +419,15 @@ def test_what_was_broken_is_said_by_name_the_most_broken_first():
     stream = tw.Stream(Linear(np.tile([1.0, 1.0, 0.5], (30, 1))), Capacity(capacities))
     run = tw.run(tw.LyapunovDescent(K), stream, decisions=True)
     over = np.maximum(run.decisions.points - capacities, 0.0)
-    first = broken_limits(run)[0]
-    assert (first.name, first.total) == ("SEA > NYC", pytest.approx(over[:, 2].sum()))
-    assert first.breach.worst_round == int(over[:, 2].argmax()) == 7
-    assert first.breach.worst == pytest.approx(over[7, 2])
-    assert first.breach.rounds == int((over[:, 2] > 1e-9).sum())
-    totals = [one.total for one in broken_limits(run)]
+    name, total, breach, _ = broken_limits(run)[0]
+    assert (name, total) == ("SEA > NYC", pytest.approx(over[:, 2].sum()))
+    assert breach.worst_round == int(over[:, 2].argmax()) == 7
+    assert breach.worst == pytest.approx(over[7, 2])
+    assert breach.rounds == int((over[:, 2] > 1e-9).sum())
+    totals = [total for _, total, *_ in broken_limits(run)]
     assert totals == sorted(totals, reverse=True)
     half = Affine(np.ones((30, 3)), np.full(30, 0.5))
     single = tw.run(tw.LyapunovDescent(K), tw.Stream(stream.losses, half))
-    (only,) = broken_limits(single)
-    assert (only.name, only.total) == ("the limit", pytest.approx(single.violations.sum()))
-    assert only.breach.worst_round == int(single.violations.argmax())
+    ((name, total, breach, _),) = broken_limits(single)
+    assert (name, total) == ("the limit", pytest.approx(single.violations.sum()))
+    assert breach.worst_round == int(single.violations.argmax())

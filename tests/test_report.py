@@ -417,7 +417,9 @@ def test_labels_touch_no_dot_and_no_other_label(count, seed):
     axes = Figure(figsize=(800 / 72, 500 / 72), dpi=72).add_axes((0, 0, 1, 1))
     axes.set_xlim(0, 800)
     axes.set_ylim(500, 0)
-    labels = [charts.PointLabel(point, f"node {i}", "black") for i, point in enumerate(points)]
+    labels = [
+        {"xy": point, "text": f"node {i}", "color": "black"} for i, point in enumerate(points)
+    ]
     assert charts.write_labels(axes, labels, points) == len(axes.texts) >= 1
     half = np.array([charts.text_width("node 0") / 2.0, 7.0])
     middles = np.array([np.array(t.xy) + np.array(t.xyann) * [1.0, -1.0] for t in axes.texts])
@@ -675,10 +677,10 @@ def test_limits_of_links_have_volumes_and_may_add_up_to_more_than_the_headline()
     run = tw.run(tw.LyapunovDescent(net.K), stream)
     found = limits_context([run], net)
     (group,) = found["table"].groups
-    for row, limit in zip(group.rows, broken_limits(run), strict=True):
-        assert row[1].text == number(limit.total)
-        assert row[1].lines == (f"volume {number(80.0 * limit.total)}",)
-        assert row[3].lines == (f"volume {number(80.0 * limit.breach.worst)}",)
+    for row, (_, total, breach, _) in zip(group.rows, broken_limits(run), strict=True):
+        assert row[1].text == number(total)
+        assert row[1].lines == (f"volume {number(80.0 * total)}",)
+        assert row[3].lines == (f"volume {number(80.0 * breach.worst)}",)
     assert any("largest violation of each round" in sentence for sentence in found["sentences"])
     assert limits_context([run])["table"].groups[0].rows[0][1].lines == ()
     one = run_on(Simplex(2), capacity=0.5)

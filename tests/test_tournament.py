@@ -215,7 +215,7 @@ USUAL = point(10.0, 2.0, 0.1, default=True)
     [
         (
             [point(0.1, 1.0, 0.9), point(3.0, 1.9, 0.14), USUAL, point(30.0, 2.2, 0.05)],
-            [("caution 10", " 2 "), ("caution 30", "10 %", "50 %"), ("caution 3", "5.0 %", "40 %")],
+            [("caution 10", " 2 "), ("caution 30", "10 %", "50 %"), ("caution 3", "5 %", "40 %")],
         ),
         ([point(3.0, 1.8, 0.05), USUAL], [("caution 3", "10 %", "50 %")]),
         ([point(3.0, 1.8, 0.5), point(10.0, 2.0, 0.1)], []),  # no point is the default

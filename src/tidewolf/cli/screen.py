@@ -25,7 +25,7 @@ from tidewolf.core.feedback import SEES, who_sees_what
 from tidewolf.core.lazy import Lazy
 from tidewolf.core.settings import Setting
 from tidewolf.evaluation.formatting import Column, applying, format_setting, number, percent
-from tidewolf.evaluation.metrics import ROUND_TABLE, hindsight_sentences, table_metrics, verdict
+from tidewolf.evaluation.metrics import ROUND_TABLE, TABLE, hindsight_sentences, verdict
 from tidewolf.evaluation.recording import RunProgress
 from tidewolf.experiments import Experiment
 from tidewolf.experiments.experiment import words_of
@@ -248,7 +248,7 @@ def show_results(
         _print(sentence, style="bold")
         _print()
     _print(f"{experiment.name}: {len(found.problem):,} rounds, seed {found.seed}", style="bold")
-    _print_table(labels, runs, table_metrics(runs))
+    _print_table(labels, runs, applying(TABLE, runs))
     _print_table(labels, runs, ROUND_TABLE, "per round")
     _print(
         "Lower is better in every column. Losses and violations are in the units of the problem; "

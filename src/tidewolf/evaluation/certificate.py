@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arrays, batch, values
-from tidewolf.evaluation.formatting import aligned, bound_text, finite_or_none, precise_interval
+from tidewolf.evaluation.formatting import aligned, bound_text, plain, precise_interval
 from tidewolf.evaluation.tracking import EVERY_POINT, Tracker
 from tidewolf.functions.combined import leaves
 from tidewolf.hindsight.task import FEASIBILITY_TOLERANCE
@@ -120,9 +120,8 @@ class CertificateCheck(NamedTuple):
         return f"It {verdicts[self.holds]} {self.law}: {measured}, {self.allowed:.4g} is allowed."
 
     def plain(self) -> dict[str, Any]:
-        measured, allowed = finite_or_none(self.upper), finite_or_none(self.allowed)
-        plain = {"holds": self.holds, "measured": measured, "allowed": allowed}
-        return plain | ({"how": self.how} if self.how else {})
+        found = {"holds": self.holds, "measured": self.upper, "allowed": self.allowed}
+        return found | ({"how": self.how} if self.how else {})
 
 
 def all_hold(checks: Sequence[CertificateCheck]) -> bool | None:
@@ -213,17 +212,15 @@ class Certificate(values.Value):
 
     def summary(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
+        found = {
             "holds": self.holds,
-            "failures": list(self.failures),
+            "failures": self.failures,
             "checks": {check.name: check.plain() for check in self.checks},
             "guarantee": {"regret": self.regret.guarantee, "violation": self.violation.guarantee},
             "trivial": {"regret": self.regret.trivial, "violation": self.violation.trivial},
-            "guards": [
-                {"name": name, "left": finite_or_none(left), "right": finite_or_none(right)}
-                for name, left, right in self.guards
-            ],
+            "guards": self.guards,
         }
+        return {name: plain(part) for name, part in found.items()}
 
     @property
     def verdict(self) -> str:
@@ -344,7 +341,6 @@ def _closer(last: capabilities.ProjectionRecord) -> float:
 
 
 def _weighed(last: capabilities.ProjectionRecord | Weighed) -> Weighed:
-    """One oracle answer, unless it is there already."""
     if not isinstance(last, capabilities.ProjectionRecord):
         return last
     K, s = last.over, last.before_projection - last.y

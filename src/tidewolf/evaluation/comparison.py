@@ -38,9 +38,15 @@ from typing import Any, NamedTuple, Self, final
 
 from tidewolf.core import arrays, checkpoint, feedback, values
 from tidewolf.core.arguments import as_flag, as_path, csv_cell, listed, shown
-from tidewolf.core.errors import BrokenFile, InvalidInput, require_format
+from tidewolf.core.errors import BrokenFile, InvalidInput, refuse, require_format
 from tidewolf.evaluation import formatting
-from tidewolf.evaluation.formatting import Column, finite_or_none, plain_interval, report_module
+from tidewolf.evaluation.formatting import (
+    Column,
+    percent,
+    plain,
+    plain_interval,
+    report_module,
+)
 
 COMPARISON_FORMAT = 4
 # What the others are measured by, where it takes part: exact projections.
@@ -367,7 +373,7 @@ class Comparison(values.Value):
         -------
         list of str
             One for each value but the first, such as "From caution 10 (the default) to 30: the
-            loss rises by 0.40 %, the violation falls by 35 %."
+            loss rises by 0.4 %, the violation falls by 35 %."
         """
         points = [point for point in self._chosen(stream, learner) if point.knob]
         several, found = len({point.budget for point in points}) > 1, list[str]()
@@ -505,19 +511,13 @@ class Comparison(values.Value):
     def summary(self) -> dict[str, Any]:
         """Everything as plain data; infinite ends are None."""
         rankings = [each._asdict() for each in self.rankings()]
-        for plain in rankings:
-            gaps = plain.pop("gaps") or (None,) * len(plain["points"])
-            points = zip(plain["points"], map(finite_or_none, gaps), strict=True)
-            plain["points"] = [p._asdict() | {"gap": gap} for p, gap in points]
-            plain |= {name: finite_or_none(plain[name]) for name in Ranking._fields[5:]}
-        ends = [plain_interval((venue.lower, venue.upper)) or {} for venue in self.venues]
-        return {
-            "format": COMPARISON_FORMAT,
-            "baseline": self.baseline,
-            "streams": [v._asdict() | its for v, its in zip(self.venues, ends, strict=True)],
-            "runs": [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries],
-            "rankings": rankings,
-        }
+        for found in rankings:
+            gaps = found.pop("gaps") or (None,) * len(found["points"])
+            points = zip(found["points"], gaps, strict=True)
+            found["points"] = [p._asdict() | {"gap": gap} for p, gap in points]
+        runs = [{**e._asdict(), "regret": plain_interval(e.regret)} for e in self.entries]
+        parts = {"streams": plain(self.venues), "runs": plain(runs), "rankings": plain(rankings)}
+        return {"format": COMPARISON_FORMAT, "baseline": self.baseline, **parts}
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str]) -> Self:
@@ -574,11 +574,11 @@ class Comparison(values.Value):
         """
         folder = as_path(folder, "The folder")
         there = any((folder / name).exists() for name in FILES)
-        if folder.is_file() or (there and not as_flag(force, "force")):
-            raise InvalidInput(
-                f"{folder} is a file, or holds a comparison already: name another folder, or "
-                "overwrite it with force."
-            )
+        refuse(
+            folder.is_file() or (there and not as_flag(force, "force")),
+            f"{folder} is a file, or holds a comparison already: name another folder, or "
+            "overwrite it with force.",
+        )
         folder.mkdir(parents=True, exist_ok=True)
         rows, table = self._rows(), io.StringIO()
         writer = csv.DictWriter(table, list(rows[0]), lineterminator="\n")
@@ -776,10 +776,11 @@ def saving(ours: Sequence[Point], baseline: Sequence[Point]) -> float:
 
 
 def undominated(points: Sequence[Point]) -> list[Point]:
-    def beaten(p: Point) -> bool:
-        return any(q.level < p.level and q.violation < p.violation for q in points)
-
-    return [p for p in points if not beaten(p)]
+    return [
+        p
+        for p in points
+        if not any(q.level < p.level and q.violation < p.violation for q in points)
+    ]
 
 
 def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> list[str]:
@@ -796,7 +797,7 @@ def match_sentence(we: str, ours: Sequence[Point], they: str, theirs: Point) -> 
     more, size = point.level - theirs.level, abs(theirs.loss)
     costs = "costs as much"
     if size and abs(more) >= _STAYS * size:
-        costs = f"costs {_percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
+        costs = f"costs {percent(abs(more) / size)} {'more' if more > 0.0 else 'less'}"
     return [
         f"{we} at {point.at} breaks limits about as much as {they} at {theirs.at} "
         f"({point.violation:.3g} against {theirs.violation:.3g} per round), and {costs}."
@@ -820,14 +821,9 @@ def _change(what: str, *points: Point) -> str:
         return f"the {what} stays{' 0' * (before == 0.0)}"
     by = f"from {before:.3g} to {after:.3g}"
     if size and after:
-        by = f"by {_percent(abs(after - before) / size)}"
+        by = f"by {percent(abs(after - before) / size)}"
         by = f"to {after / before:.3g} times as much" if after / before >= 3.0 else by
     return f"the {what} {'rises' if after > before else 'falls'} {by}"
-
-
-def _percent(share: float) -> str:
-    digits = 0 if 0.095 <= share < 0.985 or share >= 1.0 else 1 if share >= 0.0095 else 2
-    return f"{100.0 * share:.{digits}f} %"
 
 
 def _log_ratio(theirs: float, ours: float) -> float:

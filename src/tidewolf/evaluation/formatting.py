@@ -1,9 +1,11 @@
 """Format numbers for tables and pages, and as plain data for files."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
 
 from tidewolf.core.arguments import import_extra
 
@@ -65,10 +67,10 @@ def short_number(x: float, digits: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to two digits or more: 0 %, 0.25 %, 12 %, 100 %; never 0 % or 100 % of what is not
-    all or nothing.
+    """A share to two digits or more: 0 %, 0.25 %, 12 %, 100 %, 250 %; never 0 % or 100 % of what is
+    not all or nothing.
     """
-    if share in (0.0, 1.0):
+    if share == 0.0 or share >= 1.0:
         return f"{100.0 * share:.0f} %"
     shown = f"{100.0 * share:.2g}"
     return f"{'> 99' if shown == '1e+02' else shown} %"
@@ -125,12 +127,23 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join([row[0].ljust(first), *map(str.rjust, row[1:], others)]) for row in rows]
 
 
-def finite_or_none(x: float | None) -> float | None:
-    return x if x is not None and math.isfinite(x) else None
+def plain(part: Any) -> Any:
+    """A part of plain data as JSON has it: records as mappings, arrays as lists, None for what is
+    not finite.
+    """
+    if isinstance(part, tuple) and hasattr(part, "_asdict"):
+        part = part._asdict()
+    if isinstance(part, Mapping):
+        return {str(name): plain(each) for name, each in part.items()}
+    if isinstance(part, np.ndarray | np.generic):
+        part = part.tolist()
+    if isinstance(part, list | tuple):
+        return [plain(each) for each in part]
+    return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
-def plain_interval(ends: tuple[float, float] | None) -> dict[str, float | None] | None:
-    return ends and {"lower": finite_or_none(ends[0]), "upper": finite_or_none(ends[1])}
+def plain_interval(ends: tuple[float, float] | None) -> dict[str, float] | None:
+    return ends and {"lower": ends[0], "upper": ends[1]}
 
 
 def data_frame(data: Any, index_name: str | None = None) -> Any:

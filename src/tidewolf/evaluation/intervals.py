@@ -29,14 +29,14 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from tidewolf.core import arguments, arrays, values
-from tidewolf.core.errors import InvalidInput, NotSupported, WrongType, require
-from tidewolf.core.feedback import first_order
+from tidewolf.core import arguments, arrays, feedback, values
+from tidewolf.core.errors import InvalidInput, NotSupported, require
 from tidewolf.evaluation import certificate
 from tidewolf.evaluation.formatting import (
     aligned,
     bound_text,
     number,
+    plain,
     plain_interval,
     precise_interval,
 )
@@ -154,7 +154,7 @@ class Intervals(values.Value):
                 {
                     **{name: getattr(each, name) for name in ("start", "stop", "feasible")},
                     "violation": each.violation,
-                    "regret": plain_interval(each.regret),
+                    "regret": plain(plain_interval(each.regret)),
                     "bound": {"regret": each.bound.regret, "violation": each.bound.violation},
                 }
                 for each in self.every
@@ -219,8 +219,7 @@ def intervals(
     >>> print(found.worst_violation, found.worst_violation.violation)
     rounds 0 to 2 0.25
     """
-    if not isinstance(run, Run):
-        raise WrongType(f"Expected a run, as tidewolf.run gives it, not a {type(run).__name__}.")
+    arguments.as_kind(run, Run, "Expected a run, as tidewolf.run gives it")
     require(run.rounds != 0, InvalidInput, "A run of no rounds has no intervals.")
     shortest = max(1, run.rounds // _SHARES) if shortest is None else shortest
     least = arrays.as_count(shortest, "The shortest interval")
@@ -281,7 +280,7 @@ class _Parts:
             for t in range(start, stop) if self.known else ():
                 one, x = run.stream[t : t + 1], arrays.like(points[t], K.center)
                 limits = one.constraints
-                seen = first_order(one.losses, limits, x, limits.values(x))
+                seen = feedback.first_order(one.losses, limits, x, limits.values(x))
                 self.at[i, 2] += seen.violation
                 both = seen.loss_gradient, seen.constraint_gradient
                 for j, g in enumerate(both[: 1 + (seen.violation > 0.0)]):

@@ -37,7 +37,6 @@ from tidewolf.evaluation.formatting import (
     aligned,
     applying,
     bound_text,
-    finite_or_none,
     informative,
     interval,
     number,
@@ -156,10 +155,10 @@ class BudgetRecord(NamedTuple):
     def plain(self) -> dict[str, Any]:
         numbers = {name: getattr(self, name) for name in ("net", "worst_window", "unspent")}
         last = float(self.multipliers[-1]) if len(self.multipliers) else None
-        return numbers | {"windows": self.windows.tolist(), "multiplier": last}
+        return numbers | {"windows": self.windows, "multiplier": last}
 
 
-# In the order of summary.json.
+# In the order of summary.json, before `formatting.plain`.
 MEASURES: dict[str, Callable[[Run], Any]] = {
     "loss": lambda run: {
         "total": float(run.losses.sum()),
@@ -188,12 +187,12 @@ MEASURES: dict[str, Callable[[Run], Any]] = {
     "unseen": lambda run: run.unseen,
     "late": lambda run: run.late,
     "pending": lambda run: run.pending,
-    "overrides": lambda run: run.overrides._asdict(),
-    "each_violation": lambda run: None if (x := run.each_violation) is None else x.tolist(),
-    "limit_names": lambda run: None if run.each_violation is None else list(run.limit_names),
-    "limits": lambda run: run.limits.plain(),
+    "overrides": lambda run: run.overrides,
+    "each_violation": lambda run: run.each_violation,
+    "limit_names": lambda run: None if run.each_violation is None else run.limit_names,
+    "limits": lambda run: run.limits,
     "budgets": lambda run: {name: one.plain() for name, one in run.budgets.items()},
-    "experts": lambda run: run.experts.plain(),
+    "experts": lambda run: run.experts,
 }
 
 _ENDS, _PARTS = ("lower", "upper"), Spread._fields[:3]
@@ -323,10 +322,6 @@ TABLE: tuple[Column[Run], ...] = (
 )
 
 
-def table_metrics(runs: Sequence[Run]) -> list[Column[Run]]:
-    return applying(TABLE, runs)
-
-
 def _spread_cell(name: str, part: str, run: Run) -> str:
     found: Spread | None = getattr(run, f"{name}_spread")
     digits = 5 if (name, part) == ("loss", "mean") else 3
@@ -425,8 +420,6 @@ EXPERT_COLUMNS = (
 class Experts(tuple[Expert, ...]):
     """The members of a run, one row each; prints as a table."""
 
-    __slots__ = ()
-
     @property
     def by_trust(self) -> tuple[Expert, ...]:
         return tuple(sorted(self, key=lambda expert: -expert.mean_weight))
@@ -443,13 +436,6 @@ class Experts(tuple[Expert, ...]):
         left = len(self) - len(shown)
         return [*lines, f"and {left} more in run.experts"] if left else lines
 
-    def plain(self) -> list[dict[str, Any]]:
-        numbers = ("guard", "run_loss", "run_violation")
-        return [
-            {**each._asdict(), **{name: finite_or_none(getattr(each, name)) for name in numbers}}
-            for each in self
-        ]
-
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "no members"
 
@@ -460,8 +446,6 @@ class Experts(tuple[Expert, ...]):
 @final
 class RunLimits(tuple[LimitBound, ...]):
     """The limits of a run, one row each; prints as a table."""
-
-    __slots__ = ()
 
     @property
     def broken(self) -> tuple[LimitBound, ...]:
@@ -479,29 +463,14 @@ class RunLimits(tuple[LimitBound, ...]):
             lines.append(f"  {name}: {short_number(violation)}{allowed}")
         return lines
 
-    def plain(self) -> list[dict[str, Any]]:
-        return [{**one._asdict(), "bound": finite_or_none(one.bound)} for one in self]
-
     def __repr__(self) -> str:
         return "\n".join(self.lines()) or "limits are not distinguished"
 
 
-class BrokenLimit(NamedTuple):
-    """A limit that was broken, and by how much in all.
-
-    Attributes
-    ----------
-    bound : float or None
-        The most that theory allows in all; None if the learner does not tell limits apart.
+def broken_limits(run: Run) -> list[tuple[str, float, Breach, float | None]]:
+    """The name of each limit that was broken, by how much in all, when, and the most that theory
+    allows; None if the learner does not tell limits apart.
     """
-
-    name: str
-    total: float
-    breach: Breach
-    bound: float | None
-
-
-def broken_limits(run: Run) -> list[BrokenLimit]:
     each, found, names = run.each_violation, run.breaches, run.limit_names
     if each is None or found is None:  # a round has one limit
         found, names = Breaches(1), (ONLY_LIMIT,)
@@ -510,7 +479,7 @@ def broken_limits(run: Run) -> list[BrokenLimit]:
         each = run.violations.sum(keepdims=True)
     bounds = [one.bound for one in run.limits] or [None] * len(each)
     return [
-        BrokenLimit(names[i], float(each[i]), found.of(i), bounds[i])
+        (names[i], float(each[i]), found.of(i), bounds[i])
         for i in np.argsort(-each, kind="stable").tolist()
         if each[i] > 0.0 and found.when[0, i]
     ]

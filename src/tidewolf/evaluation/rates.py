@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from tidewolf.core import arguments, values
-from tidewolf.core.errors import InvalidInput, WrongType
+from tidewolf.core.errors import WrongType, refuse, require
 from tidewolf.evaluation.formatting import aligned, number_or_none
 from tidewolf.evaluation.run import Run
 
@@ -144,13 +144,15 @@ def rates(runs: Sequence[Run]) -> Rates:
     True
     """
     runs = arguments.as_items(runs, "What rates takes", "[tidewolf.run(...), tidewolf.run(...)]")
-    if len(runs) == 1 or not all(isinstance(run, Run) for run in runs):
-        raise WrongType("rates takes several runs, as tidewolf.run gives them.")
+    several = len(runs) != 1 and all(isinstance(run, Run) for run in runs)
+    require(several, WrongType, "rates takes several runs, as tidewolf.run gives them.")
     names = sorted({type(run.learner).__name__ for run in runs})
     horizons = tuple(sorted({run.rounds for run in runs}))
-    if len(names) != 1 or len(horizons) < 2 or horizons[0] == 0:
-        given = f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds"
-        raise InvalidInput(f"rates takes runs of one learner at two lengths or more, not {given}.")
+    given = f"{', '.join(names) or 'none'} at {', '.join(map(str, horizons))} rounds"
+    refuse(
+        len(names) != 1 or len(horizons) < 2 or horizons[0] == 0,
+        f"rates takes runs of one learner at two lengths or more, not {given}.",
+    )
     regrets = [None if run.regret is None else run.regret[1] for run in runs]
     breaches, lengths = [float(run.violations.sum()) for run in runs], [run.rounds for run in runs]
     first, second = getattr(runs[0].learner, "exponents", (None, None))

@@ -65,8 +65,7 @@ class _Snapshot(NamedTuple):
 
 
 def _clock() -> float:
-    """Seconds, compiling not counted."""
-    return time.perf_counter() - jit.compiling()
+    return time.perf_counter() - jit.CLOCK.spent
 
 
 def solves_in(state: Any) -> int:
@@ -74,7 +73,6 @@ def solves_in(state: Any) -> int:
 
 
 def _entries(stream: Stream) -> int:
-    """Numbers of a round: of its point, or of its largest function."""
     first = (batch.view(slice(0, 1)) for batch in (stream.losses, stream.constraints))
     arrays = (a for batch in first for a in batch.fields().values() if type(a) is np.ndarray)
     return max(math.prod(stream.shape), *(a.size for a in arrays), 0)
@@ -99,8 +97,9 @@ class Recording:
         rounds = len(stream) if isinstance(stream, Stream) else 0
         self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
         with jit.interpreting(self._is_short):
-            play(learner, stream)  # refuses what cannot be played
-            self._now, self.audit = learner.start(), Audit(learner)
+            self._now: Any = learner.start() if isinstance(learner, Learner) else None
+            play(learner, stream, self._now)  # refuses what cannot be played
+            self.audit = Audit(learner)
         self.learner, self.stream = learner, stream
         # what sees the points of the next rounds, one for all or one each, and how many these are
         self.decisions: Any = None
@@ -303,7 +302,6 @@ class Recording:
 
     @property
     def each(self) -> Floats:
-        """How much each of several limits was broken so far; empty if a round has one."""
         return np.asarray(self.breaches.sizes[0])
 
     @property
@@ -349,7 +347,10 @@ class Recording:
         )
         try:
             found = _Snapshot(**saved.fields)
-            recording._restore_rounds(found)
+            for mine, its in zip(recording._rounds, found.rounds, strict=True):
+                if (its.shape, its.dtype) != ((found.t,), mine.dtype) or not np.isfinite(its).all():
+                    raise ValueError(f"its numbers are not those of {found.t} rounds")
+                mine[: found.t] = its
             recording._now = learner.load(found.state.tobytes(), source=folder or file)
             for tracker, parts in zip(recording._trackers, found.trackers, strict=True):
                 tracker.restore(parts)
@@ -363,15 +364,6 @@ class Recording:
         except Exception as error:  # other content breaks in every way
             raise BrokenFile(f"{file} is no run: {checkpoint.half_sentence(error)}.") from None
         return recording
-
-    def _restore_rounds(self, found: _Snapshot) -> None:
-        t = found.t
-        if type(t) is not int or not 0 <= t <= len(self.stream):
-            raise ValueError(f"it has {t!r} rounds, but the stream has {len(self.stream)}")
-        for mine, its in zip(self._rounds, found.rounds, strict=True):
-            if (its.shape, its.dtype) != ((t,), mine.dtype) or not np.isfinite(its).all():
-                raise ValueError(f"its numbers are not those of {t} rounds")
-            mine[:t] = its
 
     def updates(self) -> tuple[Int64s, Floats]:
         """After how many rounds each update came, and the learner's running numbers after it."""

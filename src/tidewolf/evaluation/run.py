@@ -16,8 +16,7 @@ from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation import certificate, formatting, metrics, tracking
 from tidewolf.evaluation.certificate import Audit, Certificate, feasibility_slack
 from tidewolf.evaluation.recording import Recording, RunProgress
-from tidewolf.functions.combined import limit_names
-from tidewolf.functions.support import warn_of_negative_capacities
+from tidewolf.functions import combined, support
 from tidewolf.hindsight.best import Comparator, LeastBreach, best_in_hindsight, least_breach
 from tidewolf.methods import base, budget
 from tidewolf.methods.capabilities import LimitBound, WeighsConstraints, experts_of
@@ -145,7 +144,7 @@ class Run(base.Record):
     @cached_property
     def limit_names(self) -> tuple[str, ...]:
         """What the limits of a round are called: entries as the set calls them, else "limit 1"."""
-        return limit_names(self.learner.K, self.stream.constraints)
+        return combined.limit_names(self.learner.K, self.stream.constraints)
 
     @cached_property
     def limits(self) -> metrics.RunLimits:
@@ -369,8 +368,8 @@ class Run(base.Record):
                 Weights, guard, totals, linear programs and oracle calls of each; empty if the
                 learner mixes none.
         """
-        plain = {"learner": type(self.learner).__name__, "rounds": self.rounds}
-        return plain | {key: measure(self) for key, measure in metrics.MEASURES.items()}
+        found = {key: formatting.plain(of(self)) for key, of in metrics.MEASURES.items()}
+        return {"learner": type(self.learner).__name__, "rounds": self.rounds, **found}
 
     def to_pandas(self) -> Any:
         """The rounds as a table.
@@ -488,7 +487,7 @@ def run(
     recording, last = Recording(learner, stream), time.perf_counter()
     if as_flag(decisions, "decisions, whether they are kept,"):
         recording.decisions = tracking.KeptDecisions(len(stream), stream.shape, every)
-    warn_of_negative_capacities(learner.K, stream.constraints, set())
+    support.warn_of_negative_capacities(learner.K, stream.constraints, set())
     for _ in recording.advance():
         due = recording.done or time.perf_counter() - last > PROGRESS_SECONDS
         if progress is not None and due:
@@ -505,10 +504,19 @@ def finished(recording: Recording, comparator: Comparator | None = None) -> Run:
         decisions = tracking.Decisions(
             frozen(rounds), times, tracking.entry_names(K), frozen(kept.points)
         )
-    same = "losses violations calls distances learner stream membership seconds audit trajectory"
-    same += " spends multipliers"
     return Run(
-        **{name: getattr(recording, name) for name in same.split()},
+        losses=recording.losses,
+        violations=recording.violations,
+        calls=recording.calls,
+        distances=recording.distances,
+        learner=recording.learner,
+        stream=recording.stream,
+        membership=recording.membership,
+        seconds=recording.seconds,
+        audit=recording.audit,
+        trajectory=recording.trajectory,
+        spends=recording.spends,
+        multipliers=recording.multipliers,
         each_violation=recording.each if len(recording.each) else None,
         final_state=recording.state,
         ends=ends,

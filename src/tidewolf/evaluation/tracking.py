@@ -100,23 +100,23 @@ class Membership(Tracker):
         active = active_set(state) if proves else None
         costly = proves or (isinstance(self._K, spectra.Spectral) and max(self._K.shape) > SMALL)
         for i in range(last + 1):
-            self._points += 1
-            if active is not None:
-                self._prove(active, points[i, ...])
-            elif not costly or self._points & (self._points - 1) == 0 or (end and i == last):
-                self._ask(points[i, ...])
+            self._points, x = self._points + 1, points[i, ...]
+            proven = math.inf if active is None else self._through(active, x)
+            if proven < math.inf and proven <= base.membership_tolerance(x, self._K.radius):
+                self._combined += 1
+                self._note(proven)
+            elif (
+                active is not None
+                or not costly
+                or self._points & (self._points - 1) == 0
+                or (end and i == last)
+            ):
+                self._asked += 1
+                self._note(self._K.infeasibility(x))
 
     def took(self, points: int, worst: float) -> None:
         self._points, self._asked = self._points + points, self._asked + points
         self._note(worst)
-
-    def _prove(self, active: ActiveSet, x: Array) -> None:
-        infeasibility = self._through(active, x)
-        if infeasibility <= base.membership_tolerance(x, self._K.radius):
-            self._combined += 1
-            self._note(infeasibility)
-        else:
-            self._ask(x)
 
     def _through(self, active: ActiveSet, x: Array) -> float:
         """How far x may be from the set, or the largest infeasibility of a vertex; inf where w <
@@ -133,10 +133,6 @@ class Membership(Tracker):
             self._vertices[id(one)] = known.get(id(one)) or (one, self._K.vertex_infeasibility(one))
         used = (active.atoms.vertices[i] for i in np.flatnonzero(weights > 0.0))
         return float(np.max([away + off, *(self._vertices[id(one)][1] for one in used)]))
-
-    def _ask(self, x: Array) -> None:
-        self._asked += 1
-        self._note(self._K.infeasibility(x))
 
     def _note(self, infeasibility: float) -> None:
         if not infeasibility <= self.worst:  # a NaN is the worst
@@ -306,13 +302,12 @@ class Peaks(Tracker):
     kept = ("used", "when")
 
     def __init__(self, limits: batch.Batch, center: Array) -> None:
-        first = utilisation(limits.view(slice(0, 1)), center[None, ...])
-        links = 0 if first is None else first.shape[1]
+        none = utilisation(limits.view(slice(0, 0)), center[None, ...])
+        links = 0 if none is None else none.shape[1]
         self.used: Floats = np.zeros(links)
         self.when: Int64s = np.zeros(links, dtype=np.int64)
 
     def see(self, start: int, limits: batch.Batch, points: Array) -> None:
-        """Rounds from `start` on, played at one point, (1, *shape), or at one each."""
         used = utilisation(limits, points)
         assert used is not None
         at = used.argmax(axis=0)

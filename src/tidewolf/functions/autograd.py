@@ -75,11 +75,9 @@ class Engine(ABC):
         return np.array(found) if isinstance(found[0], float) else namespace(found[0]).stack(found)
 
     def _point(self, x: Array) -> Any:
-        """The point in the library's arrays."""
         return x
 
     def _columns(self, rounds: Rounds, point: Any) -> Sequence[Any]:
-        """The data of the rounds in the library's arrays."""
         return rounds.data
 
     @abstractmethod
@@ -124,7 +122,6 @@ class Traced(Engine):
         """An answer as an array of the library; None if it is no number."""
 
     def _value(self, x: Any, t: Any, row: Sequence[Any]) -> Any:
-        """The callable's answer as an array without axes, in the dtype of x."""
         found = self.value(*{"rows": (x, *row), "numbers": (t, x), "alone": (x,)}[self.call])
         answer = None if isinstance(found, bool) else self._number(found, x)
         if answer is None:
@@ -262,8 +259,6 @@ def _as_rows(part: Any, what: str) -> Any:
 
 
 class _Given(Engine):
-    """Two callables of (t, x), or of x alone."""
-
     name: ClassVar[str] = "Custom"
 
     def __init__(self, value: Any, subgradient: Any, call: str) -> None:
@@ -318,22 +313,19 @@ class Custom(Autograd):
 
     def __init__(
         self,
-        value: Callable[[int, Array], float],
-        subgradient: Callable[[int, Array], Array] | None = None,
+        value: Callable[..., float],
+        subgradient: Callable[..., Array] | None = None,
         shape: Shape | int | None = None,
         rounds: int = 1,
     ) -> None:
-        self._make(_Given(value, subgradient, "numbers"), shape, rounds)
-
-    def _make(self, engine: _Given, shape: Any, rounds: int) -> None:
-        for name, given in (("value", engine.value), ("subgradient", engine.subgradient)):
+        for name, given in (("value", value), ("subgradient", subgradient)):
             if not callable(given) and not (name == "subgradient" and given is None):
                 raise WrongType(f"The {name} of Custom is a callable, not {given!r}.", setting=name)
         if shape is None:
             raise WrongType("A Custom batch needs shape, that of a point.", setting="shape")
         sides = tuple(shape) if isinstance(shape, Sequence) else (shape,)
         self.__dict__.update(
-            _engine=engine,
+            _engine=_Given(value, subgradient, "numbers"),
             _shape=as_shape(sides, "shape of Custom"),
             _rounds=Rounds(np.arange(as_count(rounds, "rounds of Custom")), ()),
         )
@@ -346,8 +338,8 @@ class Custom(Autograd):
         shape: Shape | int | None = None,
     ) -> Self:
         """A single round from callables of x alone."""
-        batch = object.__new__(cls)
-        batch._make(_Given(value, subgradient, "alone"), shape, 1)
+        batch = cls(value, subgradient, shape)
+        batch._engine.call = "alone"
         return batch
 
     def fields(self) -> dict[str, Any]:

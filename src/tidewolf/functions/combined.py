@@ -4,7 +4,6 @@ The parts have equal lengths and take points of one shape. What exact solvers ma
 whole depends on the parts, and `isinstance` shows it.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
@@ -13,11 +12,10 @@ from typing import Annotated, Any, ClassVar, Self, cast, final
 
 import numpy as np
 
-from tidewolf.core import arrays
+from tidewolf.core import arrays, checkpoint, settings, values
 from tidewolf.core.arguments import as_items
 from tidewolf.core.arrays import as_number, is_array, like, namespace, taken, to_numpy, zeros
 from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, together
-from tidewolf.core.checkpoint import Stored
 from tidewolf.core.errors import (
     InvalidInput,
     NewerFormat,
@@ -26,10 +24,8 @@ from tidewolf.core.errors import (
     WrongType,
     require,
 )
-from tidewolf.core.settings import NAMES, Numbers
 from tidewolf.core.sparse import csr_array, is_sparse
 from tidewolf.core.types import Array, Floats, Int64s, Shape
-from tidewolf.core.values import Composed
 from tidewolf.functions.linear import Affine, Capacity, Linear
 from tidewolf.functions.smooth import Quadratic
 
@@ -46,18 +42,16 @@ class OfParts(Batch):
         return next((part.domain for part in self.parts if part.domain is not None), None)
 
 
-class Combined(Composed, OfParts):
-    """Abstract: a batch made of others of the same rounds.
-
-    A subclass says in `_able` which capabilities it has.
+class Combined(values.Composed, OfParts):
+    """Abstract: a batch made of others of the same rounds, with the capabilities that all of them
+    have.
     """
 
-    _capabilities = (LinearTotal, PiecewiseLinear)
+    _capabilities: ClassVar[tuple[type, ...]] = (LinearTotal, PiecewiseLinear)
 
-    @staticmethod
-    @abstractmethod
-    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
-        """The capabilities that a batch of these parts has."""
+    @classmethod
+    def _able(cls, parts: tuple[Batch, ...]) -> Iterable[type]:
+        return [each for each in cls._capabilities if all(isinstance(part, each) for part in parts)]
 
     def __new__(cls, *functions: Batch, parts: Sequence[Batch] = (), **settings: Any) -> Self:
         return cls._with(cls._able(checked_parts(functions, parts, cls._written.__name__)))
@@ -153,16 +147,15 @@ class Sum(Combined):
         self,
         *functions: Batch,
         parts: Sequence[Batch] = (),
-        weights: Annotated[Sequence[float] | None, Numbers(axes=1)] = None,
+        weights: Annotated[Sequence[float] | None, settings.Numbers(axes=1)] = None,
     ) -> None:
         given = checked_parts(functions, parts, "Sum")
-        self.__dict__.update(parts=given, weights=_weights(weights, len(given)))
-
-    @staticmethod
-    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
-        for capability in (LinearTotal, PiecewiseLinear):
-            if all(isinstance(part, capability) for part in parts):
-                yield capability
+        even = (1.0,) * len(given)
+        such = as_items(even if weights is None else weights, "weights of Sum", "[1.0, 10.0]")
+        due = f"Sum needs {len(given)} weights, not {len(such)}."
+        require(len(such) == len(given), WrongShape, due, "weights")
+        factors = tuple(as_number(w, "A weight of Sum", least=0.0) for w in such)
+        self.__dict__.update(parts=given, weights=factors)
 
     def values(self, x: Array) -> Array:
         return sum(w * part.values(x) for w, part in self._weighted())
@@ -180,7 +173,6 @@ class Sum(Combined):
         return zip(self.weights, self.parts, strict=True)
 
     def total(self) -> tuple[Floats, float]:
-        """The sum of the parts' totals, which are linear."""
         self._parts_with(LinearTotal)
         each = [(w, *part.total()) for w, part in self._weighted()]
         return np.asarray(sum(w * c for w, c, _ in each)), float(sum(w * k for w, _, k in each))
@@ -210,16 +202,6 @@ class Sum(Combined):
             cls(Quadratic.examples()[0], limits),
             cls(Linear([[3.0]]), weights=[0.0]),
         )
-
-
-def _weights(weights: Any, count: int) -> tuple[float, ...]:
-    if weights is None:
-        return (1.0,) * count
-    given = as_items(weights, "weights of Sum", "[1.0, 10.0]")
-    require(
-        len(given) == count, WrongShape, f"Sum needs {count} weights, not {len(given)}.", "weights"
-    )
-    return tuple(as_number(w, "A weight of Sum", least=0.0) for w in given)
 
 
 # Maxima of functions, round by round:  f_t(x) = max_i f_ti(x).
@@ -253,15 +235,12 @@ class Max(Combined):
            [ 0.25,  0.  , -0.5 ]])
     """
 
+    _capabilities = (PiecewiseLinear,)
+
     parts: tuple[Batch, ...]
 
     def __init__(self, *functions: Batch, parts: Sequence[Batch] = ()) -> None:
         self.__dict__["parts"] = checked_parts(functions, parts, "Max")
-
-    @staticmethod
-    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
-        if all(isinstance(part, PiecewiseLinear) for part in parts):
-            yield PiecewiseLinear
 
     def values(self, x: Array) -> Array:
         return namespace(x).max(self._each(x), axis=0)
@@ -309,7 +288,6 @@ class Max(Combined):
         return np.asarray(to_numpy(self._each(x)).argmax(axis=0))
 
     def halfspaces(self) -> Halfspaces:
-        """Those of every part."""
         each = [part.halfspaces() for part in self._parts_with(PiecewiseLinear)]
         return together(each, [0] * len(each))
 
@@ -317,7 +295,6 @@ class Max(Combined):
         return np.concatenate([part.offsets() for part in self._parts_with(PiecewiseLinear)])
 
     def epigraph(self) -> Halfspaces:
-        """Those of every part, in the order of the rounds."""
         each = [part.epigraph() for part in self._parts_with(PiecewiseLinear)]
         A, b, rounds = together(each, [0] * len(each))
         order = np.argsort(rounds, kind="stable")
@@ -358,6 +335,8 @@ class Charged(Combined):
     (array([1.5]), array([0.5]))
     """
 
+    _capabilities = ()
+
     parts: tuple[Batch, ...]
     names: tuple[str, ...]
 
@@ -365,20 +344,16 @@ class Charged(Combined):
         self,
         *functions: Batch,
         parts: Sequence[Batch] = (),
-        names: Annotated[Sequence[str], NAMES] = (),
+        names: Annotated[Sequence[str], settings.NAMES] = (),
     ) -> None:
         given, names = (
             checked_parts(functions, parts, "Charged"),
-            NAMES(names, "names of Charged"),
+            settings.NAMES(names, "names of Charged"),
         )
         fits = len(names) == len(set(names)) == len(given) - 1
         due = f"be {len(given) - 1} different ones of budgets, not {names!r}"
         self._require(fits, "names", due, WrongShape)
         self.__dict__.update(parts=given, names=names)
-
-    @staticmethod
-    def _able(parts: tuple[Batch, ...]) -> Iterable[type]:
-        return ()
 
     @property
     def budgets(self) -> dict[str, Batch]:
@@ -557,15 +532,11 @@ def own_functions(batch: Batch) -> tuple[Batch, ...]:
     return tuple(leaf for leaf in leaves(batch) if not can_be_saved(leaf))
 
 
-def saved_name(batch: Batch) -> str:
-    return type(batch).written_as().__name__
-
-
-def saved_fields(batch: Batch) -> tuple[Any, ...]:
+def saved_pair(batch: Batch) -> tuple[str, tuple[Any, ...]]:
+    found = batch.fields()
     if isinstance(batch, OfParts):
-        pairs = tuple((saved_name(part), saved_fields(part)) for part in batch.parts)
-        return tuple({**batch.fields(), "parts": pairs}.values())
-    return tuple(batch.fields().values())
+        found["parts"] = tuple(map(saved_pair, batch.parts))
+    return type(batch).written_as().__name__, tuple(found.values())
 
 
 def restored(name: str, saved: tuple[Any, ...]) -> Batch:
@@ -597,7 +568,7 @@ def _kinds() -> dict[str, Any]:
 
 
 @final
-class Limits(Stored):
+class Limits(checkpoint.Stored):
     """Batches of functions in the order of their rounds. Never changed: `and_then` makes
     another.
     """
@@ -610,7 +581,7 @@ class Limits(Stored):
 
     def and_then(self, batch: Batch) -> "Limits":
         """With a copy of these rounds after those it has."""
-        return Limits((*self.pieces, mapped(batch, _own)))
+        return Limits((*self.pieces, mapped(batch, lambda array: arrays.frozen(array + 0.0))))
 
     def with_last(self, batch: Batch) -> "Limits":
         """With these rounds themselves, for as long as the caller's arrays stay as they are."""
@@ -643,7 +614,7 @@ def saved(batches: Sequence[Batch], where: str) -> tuple[tuple[str, tuple[Any, .
                 "functions of tidewolf.functions that are made of arrays can. Use one of those, or "
                 "save at the end of a block."
             )
-    return tuple((saved_name(piece), saved_fields(piece)) for piece in pieces)
+    return tuple(map(saved_pair, pieces))
 
 
 def loaded(parts: Sequence[tuple[str, tuple[Any, ...]]]) -> tuple[Batch, ...]:
@@ -657,7 +628,3 @@ def require_points_of(K: Any, batches: Iterable[Batch]) -> None:
             raise ValueError(
                 f"functions of points of shape {batch.shape} stand where those have shape {K.shape}"
             )
-
-
-def _own(array: Array) -> Array:
-    return arrays.frozen(array + 0.0)

@@ -7,7 +7,7 @@ Places live on the host, as integers, whatever the library of the points.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, TypeAlias, final
+from typing import Annotated, Any, ClassVar, Self, TypeAlias, cast, final
 
 import numpy as np
 
@@ -43,6 +43,29 @@ class EntryBatch(ArrayBatch):
     def shape(self) -> Shape:
         return self.sides
 
+    @classmethod
+    def of(cls, rounds: Sequence[tuple[Any, ...]], shape: Shape) -> Self:
+        """From indices and the numbers there, round by round.
+
+        Parameters
+        ----------
+        rounds : sequence of tuple
+            For each round (indices, values), or (indices, low, high) of a Range, where a bound is
+            one for each entry or one for all; the indices of a matrix are (rows, columns), as NumPy
+            takes them.
+        shape : tuple of int
+            The shape of a point.
+
+        Returns
+        -------
+        Batch
+            The functions.
+        """
+        kind: Any = cls  # its fields: tables of numbers, places, and the shape
+        name, sides = cls.__name__, PointShape()(shape, f"shape of {cls.__name__}.of")
+        places, *tables = pad_rounds(rounds, sides, f"a {name} batch", len(kind.by_round) - 1)
+        return cast(Self, kind(*tables, places, sides))
+
     def _require_places(self, first: str, *tables: str) -> None:
         """Places inside a point, none twice in a round, and tables of numbers beside them."""
         for name in (first, *tables):
@@ -60,8 +83,6 @@ class EntryBatch(ArrayBatch):
         places = self.places
         if x.ndim > len(self.sides):
             places = _in_each_round(places, self.sides)
-        if type(x) is np.ndarray:
-            return x.reshape(-1)[places]
         return namespace(x).reshape(taken(flat(x), np.maximum(places, 0).reshape(-1)), places.shape)
 
 
@@ -168,27 +189,6 @@ class Squared(EntryBatch):
         self._require_places("targets")
 
     @classmethod
-    def of(cls, rounds: Sequence[tuple[Any, Any]], shape: Shape) -> Self:
-        """From indices and what was seen there, round by round.
-
-        Parameters
-        ----------
-        rounds : sequence of tuple
-            For each round (indices, values); the indices of a matrix are (rows, columns), as
-            NumPy takes them.
-        shape : tuple of int
-            The shape of a point.
-
-        Returns
-        -------
-        Squared
-            The functions.
-        """
-        sides = PointShape()(shape, "shape of Squared.of")
-        places, targets = pad_rounds(rounds, sides, "a Squared batch", 1)
-        return cls(targets, places, sides)
-
-    @classmethod
     def one(cls, indices: Any, values: Any, shape: Shape) -> Self:
         """A single round in which these values were seen."""
         return cls.of([(indices, values)], shape)
@@ -282,27 +282,6 @@ class Range(EntryBatch, batch.PiecewiseLinear):
         for t in np.flatnonzero(crossed | ~there.any(axis=1))[:1]:
             words = f"Round {t + 1} of a Range batch needs an entry, and low <= high of each."
             raise InvalidInput(words, setting="high" if crossed[t] else "places")
-
-    @classmethod
-    def of(cls, rounds: Sequence[tuple[Any, Any, Any]], shape: Shape) -> Self:
-        """From indices and bounds on the entries there, round by round.
-
-        Parameters
-        ----------
-        rounds : sequence of tuple
-            For each round (indices, low, high), the bounds one for each entry or one for all; the
-            indices of a matrix are (rows, columns), as NumPy takes them.
-        shape : tuple of int
-            The shape of a point.
-
-        Returns
-        -------
-        Range
-            The functions.
-        """
-        sides = PointShape()(shape, "shape of Range.of")
-        places, low, high = pad_rounds(rounds, sides, "a Range batch", 2)
-        return cls(low, high, places, sides)
 
     @classmethod
     def one(cls, indices: Any, low: Any, high: Any, shape: Shape) -> Self:

@@ -217,7 +217,6 @@ def _replaced(e: Any, found: list[tuple[Any, Any]]) -> Any:
 
 
 def _choices(one: Floats, other: Floats) -> Floats:
-    """The sums of each row of one and each row of the other."""
     count = one.shape[1] * other.shape[1]
     rounds = max(len(one), len(other)) if len(one) and len(other) else 0
     few = count <= MOST_PIECES or one.shape[1] == 1

@@ -4,13 +4,13 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Self, cast, final
+from typing import Annotated, Any, Self, final
 
 import numpy as np
 
 from tidewolf.core import arrays, errors
 from tidewolf.core.arrays import as_number, flat, is_torch, like, namespace, to_numpy
-from tidewolf.core.batch import Halfspaces, LinearTotal, PiecewiseLinear
+from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear
 from tidewolf.core.sparse import (
     as_sparse,
     csr_array,
@@ -166,8 +166,6 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
 
     def values(self, x: Array) -> Array:
         pieces = self.pieces(x)
-        if type(pieces) is np.ndarray:
-            return np.maximum.reduce(pieces, axis=1)
         return namespace(pieces).max(pieces, axis=1)
 
     values_at = values  # type: ignore[assignment]  # `pieces` take a point for each round, too
@@ -192,12 +190,11 @@ class LargestPiece(ArrayBatch, PiecewiseLinear):
         return to_numpy(namespace(pieces).argmax(pieces, axis=1))
 
 
-def weighted_rows(A: Array, b: Array) -> "Affine | MaxAffine":
+def weighted_rows(A: Array, b: Array) -> Batch:
     """<A_t, x> <= b_t, of finite arrays with rounds first; of several rows per round, which are the
     second axis of b too, the largest.
     """
-    kind: Any = Affine if b.ndim == 1 else MaxAffine
-    return cast(Affine | MaxAffine, kind._unchecked(A=A, b=b))
+    return (Affine if b.ndim == 1 else MaxAffine)._unchecked(A=A, b=b)
 
 
 # Maxima of affine pieces:  f_t(x) = max_j <A_tj, x> - b_tj.
@@ -343,6 +340,7 @@ class MaxAffine(LargestPiece):
 #
 # A subgradient is e_i of the fullest entry i; among several the first. As a constraint over many
 # rounds only the smallest capacity of each entry matters: x_i <= min_t c_ti.
+
 
 # Up to so many rounds on a device entries are written one by one there.
 _FEW = 16

@@ -30,9 +30,6 @@ from tidewolf.functions import base, linear
 # Stored numbers of all half-spaces together from which on they are made some at a time, and about
 # how many then stand in one table.
 MANY, AT_A_TIME = 10**6, 2**16
-# Stored numbers of the incidence up to which making a sparse array of a round takes longer than
-# adding them up.
-FEW = 20_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,6 @@ class OverPaths(base.ArrayBatch):
     pairs: Array
 
     def _scaled(self, load: Floats, link: NDArray) -> Floats:
-        """Loads in the unit of the link that each is on."""
         return load
 
     @property
@@ -117,9 +113,6 @@ class OverPaths(base.ArrayBatch):
                 some = slice(on.starts[link], on.starts[link + 1])
                 carried[:, link] = (x[:, on.path[some]] * demands[:, on.pair[some]]) @ on.load[some]
             return carried
-        if len(self) == 1 and len(on.load) <= FEW:
-            loads = on.load * demands[0, on.pair] * x[on.path]
-            return np.bincount(on.link, loads, self._links).astype(np.float64)[None, :]
         if len(self) == 1:
             return np.asarray(self._round @ x)[None, :]
         shape = (self._links, demands.shape[1])
@@ -310,7 +303,6 @@ class LoadCost(OverPaths, linear.AffineRows):
         return self._coefficients(slice(None))
 
     def _coefficients(self, rounds: slice) -> Floats:
-        """Those of some rounds, (rounds, paths)."""
         return self._alone if len(self) == 1 else self._rows_of(rounds)
 
     @cached_property

@@ -6,9 +6,9 @@ from typing import Annotated, Self, final
 
 import numpy as np
 
+from tidewolf.core import settings
 from tidewolf.core.arrays import as_number, eps_of, flat, like, namespace, to_numpy
 from tidewolf.core.errors import InvalidInput, NotConvex, WrongShape
-from tidewolf.core.settings import Number
 from tidewolf.core.types import Array, NDArray
 from tidewolf.functions import base
 
@@ -44,7 +44,7 @@ class Quadratic(base.ArrayBatch):
     P: Annotated[Array, base.Uncopied()]
     q: Annotated[Array, base.PerRound()]
     r: Annotated[Array, base.PerRound(axes=1)] = None
-    exp_concavity: Annotated[float | None, Number(above=0.0)] = None
+    exp_concavity: Annotated[float | None, settings.Number(above=0.0)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

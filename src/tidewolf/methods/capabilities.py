@@ -133,12 +133,9 @@ class Expert(NamedTuple):
 class Proposal(NamedTuple):
     """What an expert proposes for the next round."""
 
-    who: str
-    """the expert, in words"""
-    weight: float
-    """its share of the decision"""
-    point: Array | None
-    """None if it is absent"""
+    who: str  # in words
+    weight: float  # its share of the decision
+    point: Array | None  # None if it is absent
 
 
 class Guard(NamedTuple):
@@ -237,13 +234,11 @@ class ProjectionRecord(NamedTuple):
     a member x and y no farther from any member.
     """
 
-    over: oracle.HasLMO
-    """the set that was projected on"""
+    over: oracle.HasLMO  # the set that was projected on
     x: Array
     before_projection: Array
     y: Array
-    tolerance2: float
-    """aimed-at |x - y|^2; a larger one must have used up its calls"""
+    tolerance2: float  # aimed-at |x - y|^2; a larger one must have used up its calls
     calls_left: float
 
 
@@ -277,7 +272,6 @@ NOTHING_KNOWN = Diagnosed()
 
 
 def diagnosed(learner: Learner[Any]) -> Diagnosed:
-    """The learner, or what says that nothing is known."""
     return learner if isinstance(learner, Diagnosed) else NOTHING_KNOWN
 
 
@@ -299,7 +293,6 @@ def with_info(learner: Learner[Any], state: Any, info: round_info.RoundInfo | No
 
 
 def late_feedback(learner: Learner[Any]) -> LateFeedback:
-    """The learner, refused if it takes feedback in order only."""
     if isinstance(learner, LateFeedback):
         return learner
     raise errors.NotSupported(
@@ -310,7 +303,6 @@ def late_feedback(learner: Learner[Any]) -> LateFeedback:
 
 
 def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
-    """The state of a learner that continues that of another one."""
     if isinstance(learner, Migrates):
         return learner.migrated(state, old)
     raise errors.NotSupported(
@@ -320,7 +312,6 @@ def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
 
 
 def beginning(learner: Learner[Any]) -> Any:
-    """The state before the first round, with nothing committed if the learner commits."""
     return learner.begin() if isinstance(learner, Commits) else learner.start()
 
 

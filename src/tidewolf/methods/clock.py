@@ -14,8 +14,6 @@ the last, shorter block is cut. Learners that work at any time have no epochs.
 `methods/paper.py` adds projected points and the budget of oracle calls.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -48,13 +46,12 @@ class Epoch(NamedTuple):
     def end(self) -> int:
         return self.began + self.horizon
 
-    def following(self, regret: float, violation: float) -> Epoch:
+    def following(self, regret: float, violation: float) -> "Epoch":
         """The next one, twice as long, given the bounds of this one."""
         past = self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
         return Epoch(self.end, 2 * self.horizon, *past)
 
     def bound(self, regret: float, violation: float) -> Bound:
-        """The bound of all rounds, given the bounds of this epoch."""
         *_, regret, violation = self.following(regret, violation)
         known = regret if regret < math.inf else None
         return Bound(known, violation) if violation < math.inf else Bound(known, None, HOPELESS)
@@ -84,7 +81,6 @@ class Clocked(capabilities.Diagnosed, Learner[S]):
         return self.step(state, block)
 
     def block_length(self, state: S) -> int:
-        """Rounds of a whole block in this epoch."""
         return 1
 
     def first_epoch(self) -> Epoch:
@@ -223,7 +219,6 @@ class LyapunovLearner(Cautious[S], EveryRound[S]):
         return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, *self.constants())
 
     def weights_at(self, state: S) -> LyapunovWeights:
-        """Those of the epoch of a state, if it has one."""
         epoch = epoch_of(state)
         return self.weights if epoch is None else replace(self.weights, horizon=epoch.horizon)
 

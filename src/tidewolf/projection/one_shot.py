@@ -205,7 +205,6 @@ class FrankWolfeGap(NamedTuple):
 
 
 def frank_wolfe_gap(r: Array, x: Array, answer: Answer, distance2: float) -> FrankWolfeGap:
-    """The gap and the segment to the vertex."""
     x2, vertex = arrays.inner(x, x), answer.vertex
     return checked_gap(
         r, arrays.inner(r, x), vertex.inner(r), answer.error, distance2, x2, vertex.distance2(x, x2)

@@ -32,6 +32,7 @@ from tidewolf.core import arguments, batch, checkpoint
 from tidewolf.core.types import Floats, Int64s
 from tidewolf.evaluation.formatting import number, tick
 from tidewolf.evaluation.run import Run
+from tidewolf.evaluation.tracking import time_texts
 
 PAGE_FORMAT = 4
 # How many hues the page defines; further ones begin again.
@@ -149,8 +150,7 @@ def document(template: str, context: Mapping[str, Any]) -> str:
 
 
 def render(template: str, **context: Any) -> str:
-    found: str = _environment().get_template(f"{template}.html.j2").render(context)
-    return found
+    return str(_environment().get_template(f"{template}.html.j2").render(context))
 
 
 def asset(name: str) -> str:
@@ -174,7 +174,6 @@ def _environment() -> Any:
 
 
 def _prose(text: str) -> Any:
-    """A sentence in which what stands between backticks is code."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
@@ -358,7 +357,7 @@ _DATES = ["%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S"]
 class Clock(NamedTuple):
     rounds: int
     times: Floats | None = None
-    form: str = ""
+    texts: Sequence[str] = ()
 
     def when(self, index: int) -> str:
         """The round of this index, from 0: its time with its number, or its number alone."""
@@ -366,8 +365,7 @@ class Clock(NamedTuple):
         return number if self.times is None else f"{self.moment(index)} ({number})"
 
     def moment(self, index: int) -> str:
-        times = self.times
-        return f"{index + 1:,}" if times is None else _date(times[index]).strftime(self.form)
+        return self.texts[index] if self.texts else f"{index + 1:,}"
 
     def span(self, start: int, stop: int) -> str:
         first, last = self.moment(start), self.moment(stop - 1)
@@ -412,9 +410,8 @@ def clock_of(stream: batch.Stream, rounds: int) -> Clock:
     dated = ((seconds >= _FIRST_DATE) & (seconds < _LAST_DATE)).all()  # and no NaN
     if not len(seconds) or not dated or (np.diff(seconds) < 0.0).any():
         return Clock(rounds)
-    days, minutes = (not np.mod(seconds, step).any() for step in (86_400.0, 60.0))
-    form = "%Y-%m-%d" if days else "%Y-%m-%d %H:%M" if minutes else "%Y-%m-%d %H:%M:%S"
-    return Clock(rounds, seconds, form)
+    texts = time_texts(seconds.astype("datetime64[s]"))
+    return Clock(rounds, seconds, [text.replace("T", " ") for text in texts])
 
 
 def _date(seconds: Any) -> datetime:
@@ -512,15 +509,10 @@ def draw_areas(
     axes: Any, palette: Palette, edges: Int64s, shares: Floats, hues: Sequence[int], clock: Clock
 ) -> dict[str, Any]:
     """Areas on top of each other that add up to 100, (areas, parts), level between the edges."""
-    from matplotlib.patches import Polygon
-
-    across = np.repeat(edges, 2)[1:-1]
-    tops, low = np.cumsum(shares, axis=0), np.zeros(len(across))
-    for high, hue in zip(np.repeat(tops, 2, axis=1), hues, strict=True):
-        outline = np.concatenate([across, across[::-1]]), np.concatenate([high, low[::-1]])
-        look: Any = {"facecolor": palette.line[hue], "alpha": 0.85, "linewidth": 0}
-        axes.add_artist(Polygon(np.column_stack(outline), **look))  # `fill` also finds the limits
-        low = high
+    tops = np.cumsum(shares, axis=0)
+    for top, share, hue in zip(tops, shares, hues, strict=True):
+        look = {"facecolor": palette.line[hue], "alpha": 0.85, "linewidth": 0}
+        axes.stairs(top, edges, baseline=top - share, fill=True, **look)
     axes.set_ylim(0.0, 100.0)
     axes.set_xlim(0.0, float(edges[-1]))
     dress(axes, palette, clock)
@@ -633,7 +625,8 @@ def draw_frontiers(
                 draw_dot(axes, place, width, shade, 3 + i)
             if curve.notes:
                 text = note if usual or not k else note.split()[-1]
-                label = PointLabel(place, text, color, "bold" if usual else "normal")
+                weight = "bold" if usual else "normal"
+                label = {"xy": place, "text": text, "color": color, "weight": weight}
                 labels.append((not usual, k not in (0, last), label))
             ends = f"{number(curve.regrets[k])}, violation {number(curve.violations[k])}"
             named = ", ".join(filter(None, (curve.label, note)))
@@ -652,7 +645,6 @@ def draw_frontiers(
 
 
 def dots_at(axes: Any, dots: Sequence[tuple[Floats, str, str]]) -> dict[str, Any]:
-    """The data of the tooltip of points with their colours and texts."""
     places = pixels(axes, [place for place, *_ in dots]).tolist()
     return {"dots": [[*xy, *rest] for xy, (_, *rest) in zip(places, dots, strict=True)]}
 
@@ -670,39 +662,32 @@ def round_numbers(low: float, high: float) -> list[float]:
     """At most six round numbers from `low` to `high`, about evenly spread over their logarithms;
     the nearest power of ten if there is none.
     """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(max(high, low))) + 1)
-    for digits in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
-        inside = [tick for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
-        if len(inside) <= 6:
-            return inside or [10.0 ** round(math.log10(low))]
-    return inside[:: math.ceil(len(inside) / 6)]
+    from matplotlib.ticker import LogLocator
+
+    digits = (1.0, 2.0, 5.0) if high < 100.0 * low else (1.0,)
+    # nearly a decade or less would have ticks of a linear axis
+    ticks = LogLocator(subs=digits, numticks=6).tick_values(low / 10.0, 10.0 * max(low, high))
+    inside = [float(f"{tick:.1g}") for tick in ticks if 0.99 * low <= tick <= 1.01 * high]
+    return inside or [10.0 ** round(math.log10(low))]
 
 
 # --- labels ---------------------------------------------------------------------------------------
 
 
-class PointLabel(NamedTuple):
-    point: Floats
-    text: str
-    color: str
-    weight: str = "normal"
-
-
-def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Any, lines: Any = ()) -> int:
-    """Write labels beside their points, over no dot and no other label, each in the nearest free
-    place that covers the fewest of the points of `lines`; those that have none are left out.
-    Returns how many were written.
+def write_labels(axes: Any, labels: Sequence[dict[str, Any]], dots: Any, lines: Any = ()) -> int:
+    """Write labels, as matplotlib's `annotate` takes them, beside their points, over no dot and no
+    other label, each in the nearest free place that covers the fewest of the points of `lines`;
+    those that have none are left out. Returns how many were written.
     """
     unit = axes.figure.dpi / 72.0
-    spots = pixels(axes, [label.point for label in labels]) / unit
+    spots = pixels(axes, [label["xy"] for label in labels]) / unit
     around, size = pixels(axes, dots) / unit, np.array(axes.figure.bbox.size) / unit
     taken, lines = np.hstack([around - 5.0, around + 5.0]), pixels(axes, lines) / unit
     turns = np.pi / 8.0 * np.array([0, 8, 4, 12, 2, 6, 10, 14, *range(1, 16, 2)])
     ways = np.stack([np.cos(turns), np.sin(turns)], axis=1)
     offsets = np.concatenate([ways * far for far in (10.0, 15.0, 22.0, 30.0)])
     for label, spot in zip(labels, spots, strict=True):
-        half = np.array([text_width(label.text) / 2.0 + 1.0, 7.5])
+        half = np.array([text_width(label["text"]) / 2.0 + 1.0, 7.5])
         middles = spot + offsets + np.tile(ways, (4, 1)) * half
         low, high = middles - half, middles + half
         apart = (high[:, None] <= taken[:, :2]) | (taken[:, 2:] <= low[:, None])
@@ -714,9 +699,9 @@ def write_labels(axes: Any, labels: Sequence[PointLabel], dots: Any, lines: Any 
         best = free[under.all(axis=2).sum(axis=1).argmin()]
         taken = np.vstack([taken, [*low[best], *high[best]]])
         x, y = middles[best] - spot
-        look = {"ha": "center", "va": "center", "fontsize": 12, "weight": label.weight}
+        look = {"ha": "center", "va": "center", "fontsize": 12}
         offset = {"xytext": (x, -y), "textcoords": "offset points", "zorder": 20}
-        axes.annotate(label.text, label.point, color=label.color, **look, **offset)
+        axes.annotate(**label, **look, **offset)
     return len(taken) - len(dots)
 
 

@@ -5,8 +5,8 @@
 
 A link is as wide as its mean load and as warm as its mean utilisation; links that lead both ways
 bend apart. Nodes are drawn on a map if the coordinates of all are known. Else distances on paper
-follow distances in the graph (Gansner, Koren and North 2004), turned so that flow goes from left to
-right; the same graph is always laid out the same.
+follow distances in the graph (networkx), turned so that flow goes from left to right; the same
+graph is always laid out the same.
 """
 
 from collections import Counter
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tidewolf.core.lazy import sp
 from tidewolf.core.types import Floats
 from tidewolf.evaluation.formatting import number, percent
 from tidewolf.evaluation.run import Run
@@ -31,7 +30,6 @@ from tidewolf.sets import CapacitatedFlow, FlowPolytope, MultiFlow
 
 # Of a larger network only those links are drawn that carry most.
 LINKS = 240
-STEPS = 200
 # With more nodes, names appear at the pointer alone.
 NAMED = 30
 # How many paths, and how many of the fullest links, are listed.
@@ -210,26 +208,20 @@ def node_places(
     nodes: int, pairs: Sequence[Sequence[int]], sources: Sequence[int], targets: Sequence[int]
 ) -> Floats:
     """A place in the unit square for each node, y downwards: distances there are like the numbers
-    of links between nodes, by weighted stress majorization from a circle (Gansner et al. 2004).
+    of links between nodes (Kamada and Kawai 1989).
     """
-    tails, heads = np.array(pairs, dtype=np.int32).T  # before SciPy 1.15 paths take no others
-    graph = sp.coo_array((np.ones(len(pairs)), (tails, heads)), shape=(nodes, nodes))
-    apart = sp.csgraph.shortest_path(graph.tocsr(), directed=False, unweighted=True)
+    import networkx
+
+    graph = networkx.empty_graph(nodes)
+    graph.add_edges_from(pairs)
+    apart = networkx.floyd_warshall_numpy(graph)
     # parts of the graph that no link joins are a little farther apart than the ends of a part
     apart[np.isinf(apart)] = 1.0 + apart[np.isfinite(apart)].max()
-    np.fill_diagonal(apart, np.inf)
-    weights = apart**-2.0
-    inverse = np.linalg.pinv(np.diag(weights.sum(axis=1)) - weights)
-    angles = 2.0 * np.pi / nodes * np.arange(nodes)
-    places = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    for _ in range(STEPS):
-        now = np.hypot(*(places[:, None] - places).T)
-        pull = 1.0 / (apart * np.maximum(now, 1e-9))
-        places = inverse @ (pull.sum(axis=1)[:, None] * places - pull @ places)
-    places -= places.mean(axis=0)
+    distances = {i: dict(enumerate(row)) for i, row in enumerate(apart.tolist())}
+    places = np.array(list(networkx.kamada_kawai_layout(graph, distances).values()))
     sides = [places[list(side or [0])].mean(axis=0) for side in (sources, targets)]
     way = sides[1] - sides[0]
-    if not sources or not targets or np.hypot(*way) < 0.1:
+    if not sources or not targets or np.hypot(*way) < 0.02:
         # flow leads many ways at once: the longest axis lies across
         way = np.linalg.eigh(places.T @ places)[1][:, -1]
         way = way * (np.sign(way[np.abs(way).argmax()]) or 1.0)
@@ -274,7 +266,8 @@ def draw_network(axes: Any, palette: charts.Palette, drawn: DrawnNetwork) -> dic
         charts.draw_dot(axes, place, 11.0, palette.ink, 4)
         charts.draw_dot(axes, place, 8.0, palette.ink if i in drawn.ends else palette.paper, 5)
         weight = "bold" if i in drawn.ends else "normal"
-        labels.append(charts.PointLabel(place, charts.shortened(name), palette.ink, weight))
+        text = charts.shortened(name)
+        labels.append({"xy": place, "text": text, "color": palette.ink, "weight": weight})
         dots.append((place, "line-5", name))
     if len(drawn.nodes) <= NAMED:
         tails, heads = drawn.places[np.array([link[:2] for link in drawn.links]).T]
@@ -304,8 +297,7 @@ def network_chart(drawn: DrawnNetwork, style: RunStyle) -> Chart:
 
 
 def _used(share: float) -> str:
-    used = f"{100.0 * share:.0f} %" if share >= 0.1 else percent(share)
-    return used if np.isfinite(share) else "without any capacity"
+    return percent(share) if np.isfinite(share) else "without any capacity"
 
 
 def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
@@ -328,7 +320,6 @@ def _links_table(drawn: DrawnNetwork, name: str, most: int) -> Table:
 
 
 def paths_table(each: ShownRun, net: Network | None, clock: Clock) -> Table | None:
-    """The heaviest paths of the last part of a run; None for sets without paths."""
     trajectory = each.run.trajectory
     assert trajectory is not None
     K: Any = each.run.learner.K

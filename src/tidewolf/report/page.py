@@ -22,10 +22,19 @@ import numpy as np
 from tidewolf.core import batch, checkpoint, feedback
 from tidewolf.core.errors import BrokenFile, InvalidInput, OtherSettings, TidewolfError, require
 from tidewolf.core.types import Floats, Int64s
-from tidewolf.evaluation import metrics, tracking
-from tidewolf.evaluation.formatting import bound_text, informative, interval, number, percent
+from tidewolf.evaluation import metrics
+from tidewolf.evaluation.formatting import (
+    applying,
+    bound_text,
+    informative,
+    interval,
+    number,
+    percent,
+    plain,
+)
 from tidewolf.evaluation.intervals import Interval, Intervals, shared_intervals
 from tidewolf.evaluation.run import Run
+from tidewolf.evaluation.tracking import Breach, entry_names
 from tidewolf.networks.network import Network
 from tidewolf.problems import Problem
 from tidewolf.report import charts
@@ -141,17 +150,7 @@ def _record(
         ],
         "written": charts.written(date),
     }
-    return {key: _plain(part) for key, part in context.items()}
-
-
-def _plain(part: Any) -> Any:
-    if isinstance(part, tuple) and hasattr(part, "_asdict"):
-        part = part._asdict()
-    if isinstance(part, Mapping):
-        return {str(name): _plain(each) for name, each in part.items()}
-    if isinstance(part, list | tuple):
-        return [_plain(each) for each in part]
-    return part.item() if isinstance(part, np.generic) else part
+    return {key: plain(part) for key, part in context.items()}
 
 
 def _styled(runs: Sequence[Run]) -> list[tuple[Run, RunStyle]]:
@@ -172,7 +171,7 @@ def _files(names: Sequence[str], network: Network | None) -> list[dict[str, Any]
 
 
 def results_table(runs: Sequence[Run]) -> Table:
-    shown, words = metrics.table_metrics(runs), {True: "holds", False: "fails", None: "undecided"}
+    shown, words = applying(metrics.TABLE, runs), {True: "holds", False: "fails", None: "undecided"}
     rows = []
     for run, style in _styled(runs):
         certificate = f"certificate {words[run.certificate.holds]}"
@@ -213,7 +212,6 @@ def learner_notes(
 def write_figures(
     folder: str | os.PathLike[str], runs: Sequence[Run], problem: Problem | None = None
 ) -> list[Path]:
-    """Every chart of the runs as a PNG and an SVG in a folder. Returns the files."""
     folder, clock = Path(folder), charts.clock_of(runs[0].stream, runs[0].rounds)
     shown, written = shown_runs(runs, problem), list[Path]()
     folder.mkdir(parents=True, exist_ok=True)
@@ -278,7 +276,6 @@ _TOTALS = {
 
 
 def _totals(run: Run, style: RunStyle) -> dict[str, PlotLine]:
-    """What adds up over the rounds of a run, with bounds that say something."""
     found, regrets = run.certificate, run.regret_curve()
     regret, violation = (
         total.bound if informative(total.size, total.bound) else None
@@ -407,7 +404,7 @@ def shown_runs(runs: Sequence[Run], problem: Problem | None = None) -> list[char
     means = [each.means.reshape(len(each.means), -1).T for _, _, each in kept]
     sizes = np.max([np.abs(each).mean(axis=1) for each in means], axis=0)
     largest = np.sort(np.argsort(-sizes, kind="stable")[:ROWS])
-    called = tracking.entry_names(kept[0][1].learner.K, () if problem is None else problem.labels)
+    called = entry_names(kept[0][1].learner.K, () if problem is None else problem.labels)
     names = np.array(called)[largest].tolist()
     return [
         charts.ShownRun(style, run, names, mean[largest], each.edges)
@@ -475,17 +472,17 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         return None
     clock = charts.clock_of(runs[0].stream, runs[0].rounds)
     found = [(style, metrics.broken_limits(run), run) for run, style in _styled(runs)]
-    bounded = any(one.bound is not None for _, broken, _ in found for one in broken)
+    bounded = any(bound is not None for _, broken, _ in found for *_, bound in broken)
 
     def size(x: float) -> Cell:
         return Cell(number(x), () if network is None else (f"volume {number(x * network.unit)}",))
 
-    def row(one: metrics.BrokenLimit) -> list[Cell]:
-        rounds, worst, when, first, last = one.breach
+    def row(name: str, total: float, breach: Breach, bound: float | None) -> list[Cell]:
+        rounds, worst, when, first, last = breach
         some = Cell(f"{rounds:,}", (percent(rounds / clock.rounds),))
         times = clock.when(when), clock.span(first, last + 1)
-        allowed = [bound_text(one.total, one.bound)] * bounded
-        return charts.cells((one.name, size(one.total), some, size(worst), *times, *allowed))
+        allowed = [bound_text(total, bound)] * bounded
+        return charts.cells((name, size(total), some, size(worst), *times, *allowed))
 
     groups = []
     for style, broken, run in found:
@@ -493,7 +490,8 @@ def limits_context(runs: Sequence[Run], network: Network | None = None) -> dict[
         more = f", the worst {LIMITS} are shown" * (len(broken) > LIMITS)
         lines = (f"{len(broken)} of {count:,} constraints violated{more}",) * (count > 1)
         if broken:
-            groups.append(Rows(list(map(row, broken[:LIMITS])), Cell(style.label, lines, style)))
+            rows = [row(*one) for one in broken[:LIMITS]]
+            groups.append(Rows(rows, Cell(style.label, lines, style)))
     kept = ", ".join(style.label for style, broken, _ in found if not broken)
     said = {
         _VOLUMES: network is not None,

@@ -32,8 +32,7 @@ from tidewolf.evaluation.rates import CONFIDENCE, Growth, growth
 from tidewolf.evaluation.run import Run, run
 from tidewolf.hindsight.best import best_in_hindsight
 from tidewolf.learners import BanditPrimalDual, DriftPlusPenalty, LyapunovDescent, PrimalDual
-from tidewolf.methods import base
-from tidewolf.methods.paper import first_moving_horizon, theorem_eps
+from tidewolf.methods import base, paper
 from tidewolf.problems import Problem, routing, sdp
 from tidewolf.problems.adversarial import COMMON, adversarial
 from tidewolf.projection.paper import afp_paper, separating_hyperplane
@@ -82,9 +81,8 @@ class Measured(NamedTuple):
     exponents: tuple[float | None, float | None]
 
     def growth(self, name: str) -> Growth:
-        totals, theory = self.regrets, self.exponents[0]
-        if name == "violation":
-            totals, theory = self.violations, self.exponents[1]
+        totals: Floats = getattr(self, f"{name}s")
+        theory = dict(zip(THEORY, self.exponents, strict=True))[name]
         repeated = np.repeat(self.horizons, totals.shape[1])
         return growth(repeated.tolist(), totals.ravel().tolist(), theory)
 
@@ -148,7 +146,7 @@ def study(
             printed.append(_printed(L2Ball(2), size.long))
         progress("examples", 0, 1)
         return Study(
-            *(K, size, growths, worst, tuple(means), first_moving_horizon(K.radius, 0.0)),
+            *(K, size, growths, worst, tuple(means), paper.first_moving_horizon(K.radius, 0.0)),
             *(PrimalDual(K, **SLOPES).theorem_horizon(), tuple(printed), _examples(), skipped),
         )
 
@@ -191,7 +189,6 @@ def totals_of(found: Run) -> tuple[float, float]:
 
 
 def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
-    """Means over seeds with the half widths of their confidence intervals, beside the guarantee."""
     from scipy.special import stdtrit
 
     sizes: Any = {"loss_size": 2.0 * K.radius, "constraint_size": 4.0 * K.radius}
@@ -209,7 +206,6 @@ def _means(K: ConvexSet, T: int, seeds: int) -> list[str]:
 
 
 def _printed(K: ConvexSet, T: int) -> Run:
-    """Algorithm 4 with the constants of Theorem 4.1, from the center."""
     return run(PrimalDual.theorem(K, horizon=T, **SLOPES), _stream(K, T, 0, "moving").stream)
 
 
@@ -304,10 +300,9 @@ def growth_charts(study: Study) -> list[charts.Chart]:
 def _draw_growth(
     axes: Any, palette: charts.Palette, study: Study, name: str, theory: float
 ) -> dict[str, Any]:
-    T, dots, heights = np.log10(study.size.horizons), list[Any](), [1.0]
+    T, dots = np.log10(study.size.horizons), list[Any]()
     every: list[Floats] = [getattr(each, f"{name}s") for each in study.growths]
-    if any((totals > 0.0).any() for totals in every):
-        heights = [total for totals in every for total in totals[totals > 0.0].tolist()]
+    heights = [total for totals in every for total in totals[totals > 0.0].tolist()] or [1.0]
     for hue, (totals, each) in enumerate(zip(every, study.growths, strict=True)):
         mean, color = totals.mean(axis=1), palette.line[hue]
         known = mean > 0.0
@@ -380,7 +375,7 @@ def tables(study: Study) -> dict[str, charts.Table]:
     printed = []
     for one in study.printed:
         K, moved = one.learner.K, "yes" if one.churn.any() else "no"
-        known = (repr(K), f"{one.rounds:,}", number(theorem_eps(one.rounds, K.radius)), moved)
+        known = (repr(K), f"{one.rounds:,}", number(paper.theorem_eps(one.rounds, K.radius)), moved)
         totals = _beside(totals_of(one), one.learner.guarantee()[:2])
         printed.append([*known, f"{one.oracle_calls:,}", *totals])
     examples = []

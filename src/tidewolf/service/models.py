@@ -693,7 +693,6 @@ def warm_up(built: Built) -> None:
 
 
 def warm_store(store: SessionStore) -> None:
-    """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
     found = set[Hashable]()
     for info in store.infos(most=MOST_SESSIONS):
         with suppress(Exception):  # deleted meanwhile, or damaged: its own requests report it

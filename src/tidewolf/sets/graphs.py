@@ -503,7 +503,8 @@ class HullProjection:
         first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
         sizes = [self.nodes, len(self.arcs), len(order), len(lower.indices)]
         graph = sizes, self.arcs[by_head], self.tails[by_head], first
-        ints = np.concatenate([*graph, order, lower.indptr, lower.indices])
+        fours = _first_of_four(lower.indptr, lower.indices)
+        ints = np.concatenate([*graph, order, lower.indptr, lower.indices, fours])
         return np.concatenate([lower.data, 1.0 / factor.U.diagonal()]), ints.astype(np.int32)
 
     @cached_property
@@ -564,6 +565,23 @@ class HullProjection:
         words = "Conjugate gradients took over 20 steps per node of the graph."
         errors.require(not failed, errors.SolverFailed, words)
         return np.asarray(found)
+
+
+def _first_of_four(starts: NDArray, rows: NDArray) -> NDArray:
+    """Which columns of a factor begin four, no two of which overlap, that have the same rows, but
+    for their own.
+    """
+    counts, found = np.diff(starts), np.zeros(len(starts) - 1, dtype=np.int32)
+    alike = []
+    for j, (at, more) in enumerate(zip(starts[:-1] + 1, counts[1:], strict=False)):
+        own, following = rows[at : at + more], rows[at + more :][:more]
+        is_next = counts[j] == more + 1 and rows[at - 1] == j + 1
+        alike.append(is_next and np.array_equal(own, following))
+    j = 0
+    while j + 3 < len(counts):
+        found[j] = all(alike[j : j + 3])
+        j += 4 if found[j] else 1
+    return found
 
 
 def envelope(matrix: Any) -> int:

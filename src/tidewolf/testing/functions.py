@@ -22,7 +22,7 @@ import numpy as np
 
 from tidewolf.core import arguments, batch
 from tidewolf.core.arrays import as_point, eps_of, is_array, like, namespace, to_numpy
-from tidewolf.core.errors import CheckFailed, InvalidInput, NotSupported, WrongType
+from tidewolf.core.errors import NotSupported, refuse
 from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.functions.combined import chained
@@ -66,13 +66,11 @@ def check_function(
     ...     print(str(failed)[:49])
     Custom fails the check that every round is convex
     """
-    if not isinstance(f, batch.Batch):
-        raise WrongType(f"check_function takes an instance of a subclass of Batch, not {f!r}.")
-    if len(f) == 0:
-        raise InvalidInput(f"check_function needs a batch with at least one round; {f!r} has none.")
-    name = type(f).__name__
-    if type(f).fields is batch.Batch.fields and not is_dataclass(f):
-        raise CheckFailed(f"{name} has no settings: make it a dataclass, or define fields().")
+    such, name = "check_function takes an instance of a subclass of Batch", type(f).__name__
+    arguments.as_kind(f, batch.Batch, such)
+    refuse(len(f) == 0, f"check_function needs a batch with at least one round; {f!r} has none.")
+    stated = type(f).fields is not batch.Batch.fields or is_dataclass(f)
+    require(stated, f"{name} has no settings: make it a dataclass, or define fields()")
     run_checks(FunctionChecks(f, _points(f, seed, points), seed), name, on_pass)
 
 
@@ -138,8 +136,7 @@ def _points(f: batch.Batch, seed: int, points: Sequence[Array] | None) -> tuple[
         return tuple(like(x, reference) for x in (np.zeros(f.shape), np.ones(f.shape), *spread))
     listed = arguments.as_items(() if points is None else points, what, "[[0.0], [1.0]]")
     given = [as_point(x, f.shape, what) for x in listed]
-    if len(given) < 2:
-        raise InvalidInput(f"check_function needs at least two {f.domain or 'points'}.")
+    refuse(len(given) < 2, f"check_function needs at least two {f.domain or 'points'}.")
     shares = [rng.dirichlet(np.ones(len(given))) for _ in range(6)]
     mixtures = [sum(float(s) * x for s, x in zip(share, given, strict=True)) for share in shares]
     return (*given, *mixtures)

@@ -23,9 +23,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tidewolf.core import randomness
+from tidewolf.core.arguments import as_kind
 from tidewolf.core.arrays import eps_of, like, norm
-from tidewolf.core.errors import WrongType
-from tidewolf.core.randomness import generator
 from tidewolf.core.types import Array, Floats
 from tidewolf.core.vertices import Sparse
 from tidewolf.sets import base
@@ -66,8 +66,7 @@ def check_set(K: base.ConvexSet, *, seed: int = 0, on_pass: OnPass = None) -> No
     >>> checks[0]
     'center is a member'
     """
-    if not isinstance(K, base.ConvexSet):
-        raise WrongType(f"check_set takes an instance of a subclass of ConvexSet, not {K!r}.")
+    as_kind(K, base.ConvexSet, "check_set takes an instance of a subclass of ConvexSet")
     run_checks(SetChecks(K, seed), repr(K) if is_dataclass(K) else type(K).__name__, on_pass)
 
 
@@ -131,7 +130,7 @@ class SetTrial:
         return max(self.K.radius, norm(self.center)) or 1.0
 
     def rng(self, purpose: str) -> np.random.Generator:
-        return generator(self.seed, f"check set: {purpose}")
+        return randomness.generator(self.seed, f"check set: {purpose}")
 
     def normals(self, purpose: str, count: int) -> list[Floats]:
         rng = self.rng(purpose)

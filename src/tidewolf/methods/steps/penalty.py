@@ -59,8 +59,6 @@ program brought to size 1: lam_i in units of what alone would turn q around and 
 It is not trusted: what comes back is made feasible, and its gap is measured.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -143,7 +141,7 @@ class Cuts(NamedTuple):
     idle: Int64s  # for how many masters in a row the multiplier was 0
 
     @classmethod
-    def none(cls, entries: int) -> Cuts:
+    def none(cls, entries: int) -> "Cuts":
         none, zeros = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(none, np.zeros((0, entries)), zeros, np.zeros((0, 0)), zeros, none)
 
@@ -156,7 +154,7 @@ class Cuts(NamedTuple):
         np.maximum.at(model, self.rounds, self.values(u))
         return model
 
-    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
+    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> "Cuts":
         """Those in use and new ones, their multipliers 0."""
         used = self.idle < _IDLE
         old, across = self.slopes[used], self.slopes[used] @ slopes.T
