@@ -308,7 +308,8 @@ def nearest_member(  # type: ignore[no-untyped-def]
             length2 = max(0.0, x2 - 2.0 * x_v + v2)
         last = gap * gap <= tol * distance2 or at[CALLS] >= at[BUDGET]
         shift = max(0.0, 1.0 - gap / distance2) if last else 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(len(x)):
             y[e] += shift * r[e]
             x[e] *= 1.0 - step
@@ -502,7 +503,8 @@ def factored_step(  # type: ignore[no-untyped-def]
             stages[b] = ENDING
             shift = max(0.0, 1.0 - gap / distance2)
             moved = moved or shift > 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(begin, end):
             y[e] += shift * r[e]
         found = -1
