@@ -653,7 +653,7 @@ PATCHES = {
     },
     "methods/compiled_rounds.py": {
         "a live round of an ensemble changes the state before it": Patch(
-            "        now, done, code, shares = start.copy(), 0, PLAYED, start.shares\n",
+            "        now, done, code, shares = start.copy(functions), 0, PLAYED, start.shares\n",
             "        now, done, code, shares = start, 0, PLAYED, start.shares\n",
             f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
         ),
