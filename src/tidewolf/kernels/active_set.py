@@ -190,20 +190,22 @@ def rescale(weights):  # type: ignore[no-untyped-def]
 @light_kernel
 def correct_from(rows, gram, weights, x, y, r, slopes, steps, stop):  # type: ignore[no-untyped-def]
     """Corrective steps towards y on a sparse table, weights in place, from x, their point, in
-    place; r, which is x - y, too, and `slopes` become those of all atoms. Where no step is taken, x
-    and r stay.
+    place; r, which is x - y, too, and `slopes` become those of all atoms. If weights stay, so do x
+    and r.
 
     Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
     projection/search.py.
     """
     starts, indices, values = rows
-    first, used = first_is_whole(starts, indices, len(r)), 0
+    first, used, tiny = first_is_whole(starts, indices, len(r)), 0, 0
     if first == 1:
         slopes[0] = dot(values[: len(r)], r)
     sparse_inner(starts[first:], indices, values, r, slopes[first:])
-    if pairwise_steps(gram, weights, slopes, steps, stop) == 0:
-        for q in range(len(weights)):
-            used += weights[q] > 0.0
+    taken = pairwise_steps(gram, weights, slopes, steps, stop)
+    for q in range(len(weights)):
+        used += weights[q] > 0.0
+        tiny += 0.0 < weights[q] <= DROP
+    if taken == 0 and tiny == 0:
         return dot(r, r), used
     used = rescale(weights)
     if first == 1 and weights[0] > 0.0:
