@@ -24,7 +24,6 @@ from tidewolf.storage import database, postgres, session_store
 _AT_ONCE = 256
 # How long a writer is waited for. Unit: seconds.
 _PATIENCE = 60.0
-_WHO = "tidewolf restore"
 _WRITE_SESSION = (
     "INSERT INTO sessions VALUES (?, ?, ?, ?, ?, '') ON CONFLICT (number) DO UPDATE SET description"
     " = excluded.description, settings = excluded.settings, created = excluded.created, holder = ''"
@@ -164,7 +163,7 @@ def _put_back(
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
     target.execute(sql, (epoch, epoch, number))
-    database.add_entry(target, time.time(), _WHO, name, "restore", f"from {file}")
+    database.add_entry(target, time.time(), "tidewolf restore", name, "restore", f"from {file}")
 
 
 def _infos(db: database.Database, names: Sequence[str] | None, where: str) -> list[Any]:
