@@ -184,8 +184,7 @@ class Squared(EntryBatch):
     sides: Annotated[Shape, PointShape()]
     exp_concavity: Annotated[float | None, settings.Number(above=0.0)] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_places("targets")
 
     @classmethod
@@ -274,8 +273,7 @@ class Range(EntryBatch, batch.PiecewiseLinear):
     places: Places
     sides: Annotated[Shape, PointShape()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_places("low", "high")
         there = self.places >= 0
         crossed = (to_numpy(self.low > self.high) & there).any(axis=1)

@@ -135,8 +135,7 @@ class Affine(AffineRows):
     A: Coefficients
     b: Annotated[Array, PerRound(axes=1)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._match("b", (len(self),), self.A)
 
     @classmethod
@@ -235,8 +234,7 @@ class MaxAffine(LargestPiece):
     A: Annotated[Array, PerRound(axes=3, sparse=True)]
     b: Annotated[Array, PerRound()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         if not is_sparse(self.A):
             self._match("b", tuple(self.A.shape[:2]), self.A)
             return

@@ -78,8 +78,7 @@ class OverPaths(base.ArrayBatch):
     def _links(self) -> int:
         return int(self.incidence.shape[0])
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(self.demands.ndim == 2, "demands", "have shape (rounds, pairs)", WrongShape)
         self._match("pairs", self.shape, self.pairs)
         columns, names = int(self.demands.shape[1]), len(self.__dict__.get("names", ()))
@@ -268,8 +267,8 @@ class LoadCost(OverPaths, linear.AffineRows):
     costs: Annotated[Array, base.PerRound()]
     pairs: PairOfPath
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
+        super()._complete()
         self._match("costs", (len(self), self._links), self.demands)
 
     @classmethod
@@ -385,8 +384,8 @@ class LoadLimit(LinkLoads):
     pairs: PairOfPath
     names: Annotated[tuple[str, ...], settings.NAMES] = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
+        super()._complete()
         self._match("capacities", (len(self), self._links), self.demands)
 
     @classmethod
@@ -481,8 +480,8 @@ class MaxUtilization(LinkLoads):
     limit: Annotated[Array, base.Uncopied()] = 0.0
     names: Annotated[tuple[str, ...], settings.NAMES] = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
+        super()._complete()
         if self.limit.ndim == 0:
             spread = np.full(len(self), float(self.limit))
             object.__setattr__(self, "limit", like(spread, self.demands))

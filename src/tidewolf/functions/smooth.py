@@ -46,8 +46,7 @@ class Quadratic(base.ArrayBatch):
     r: Annotated[Array, base.PerRound(axes=1)] = None
     exp_concavity: Annotated[float | None, settings.Number(above=0.0)] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(self.q.ndim == 2, "q", "have shape (rounds, n)", WrongShape)
         rounds, n = self.q.shape
         if self.r is None:

@@ -82,8 +82,7 @@ class Budget(values.Value):
     plan: Annotated[tuple[float, ...] | None, Numbers(each=settings.Number(least=0.0))] = None
     carry: Annotated[bool, settings.Flag()] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         if (self.total is None) is (self.plan is None):
             raise errors.InvalidInput(
                 f"Budget {self.name!r} needs one of total and plan.", setting="total"

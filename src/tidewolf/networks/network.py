@@ -416,8 +416,7 @@ class Network(OnLinks):
     k: Annotated[int, settings.Count()] = 3
     disjoint: Annotated[bool, settings.Flag()] = False
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         if len({self.source is None, self.target is None, self.commodities is not None}) > 1:
             raise InvalidInput("Give a network source and target, or else commodities.")
         if self.disjoint and self.paths != "k-shortest":

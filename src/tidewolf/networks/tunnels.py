@@ -94,8 +94,7 @@ class Tunnels(OnLinks):
     disjoint: Annotated[bool, settings.Flag()] = False
     paths: Annotated[Any, PathRows()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         ways = self._ways() if self.paths is None else self._own_ways(self.paths)
         object.__setattr__(self, "paths", tuple(path for some in ways for path in some))
 

@@ -44,10 +44,10 @@ class _SumSet(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, bas
 
     def infeasibility(self, x: Array) -> float:
         """The largest of: how far an entry is beyond its bounds, the error of the sum."""
-        return self.beyond(x)
+        return self._beyond(x)
 
     @abstractmethod
-    def beyond(self, x: Array) -> float:
+    def _beyond(self, x: Array) -> float:
         """The same of what is known to be finite and of the right shape."""
 
 
@@ -162,7 +162,7 @@ class Simplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction if self.at_most else direction - mean_there(direction)
 
-    def beyond(self, x: Array) -> float:
+    def _beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = float(xp.sum(x)) - self.total
         return max(0.0, self._floor - float(xp.min(x)), off if self.at_most else abs(off))
@@ -285,7 +285,7 @@ class CappedSimplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction - total(direction) / self.n if self.dimension else 0 * direction
 
-    def beyond(self, x: Array) -> float:
+    def _beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = abs(float(xp.sum(x)) - self.total)
         return max(0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, off)

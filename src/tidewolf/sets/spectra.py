@@ -303,7 +303,7 @@ class SymmetricSpectral(Spectral):
         """
         xp = arrays.namespace(x)
         values = xp.linalg.eigvalsh(0.5 * x + 0.5 * x.T)
-        return max(self.spectrum.beyond(values), float(xp.max(xp.abs(x - x.T))))
+        return max(self.spectrum._beyond(values), float(xp.max(xp.abs(x - x.T))))
 
     def atom(self, point: Array) -> Vertex:
         if point is self.center:
