@@ -179,9 +179,14 @@ PATCHES = {
         ),
     },
     "learners/core.py": {
+        "a bound of LyapunovDescent forgets a block that is still open": Patch(
+            "return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual",
+            "return state.dual",
+            "tests/test_learner_bounds.py::test_a_block_that_is_still_open_has_its_bound",
+        ),
         "Ensemble: policies are guaranteed what holds for points": Patch(
-            "self._weights.bound(state.dual, state.cells)",
-            "self._weights.bound(state.dual)",
+            "self._weights.bound(self.dual_of(state), cells)",
+            "self._weights.bound(self.dual_of(state))",
             f"{ENSEMBLE}::test_seasons_that_exclude_each_other_are_exposed_while_policies_have_a_bound",
         ),
         "Ensemble: nobody counts the calls of advisers": Patch(
@@ -397,13 +402,6 @@ PATCHES = {
             FACTORED,
         ),
     },
-    "learners/lyapunov_descent.py": {
-        "a bound of LyapunovDescent forgets a block that is still open": Patch(
-            "return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual",
-            "return state.dual",
-            "tests/test_learner_bounds.py::test_a_block_that_is_still_open_has_its_bound",
-        ),
-    },
     "methods/steps/lyapunov.py": {
         "Lyapunov weights: most below what was paid proves nothing": Patch(
             "dual.impossible or paid - most > rounding",
@@ -507,7 +505,7 @@ PATCHES = {
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
         "large boxes give nothing back past a limit": Patch(
-            "        limit_rate = -kept_back(past, square, keep) * eta * w\n",
+            "        limit_rate = -kept_back(over, square, keep) * eta * w\n",
             "        limit_rate = 0.0\n",
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
@@ -599,7 +597,7 @@ PATCHES = {
             "gap = max(drop + error, 0.0)", "gap = max(drop, 0.0)", FACTORED
         ),
         "rounding chooses between vertices that tie": Patch(
-            "        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))\n",
+            "            on_a_grid(d, min(GRAIN * math.sqrt(distance2), margin))\n",
             "",
             f"{ROUNDS}::test_rounding_does_not_choose_between_vertices",
         ),
@@ -655,7 +653,7 @@ PATCHES = {
     },
     "methods/compiled_rounds.py": {
         "a live round of an ensemble changes the state before it": Patch(
-            "        now, done, code, shares = start.copy(), 0, PLAYED, start.shares\n",
+            "        now, done, code, shares = start.copy(functions), 0, PLAYED, start.shares\n",
             "        now, done, code, shares = start, 0, PLAYED, start.shares\n",
             f"{ROUNDS}::test_live_rounds_of_an_ensemble_are_those_of_a_run",
         ),

@@ -256,7 +256,7 @@ def _live(case):
     bounds = [session.certificate()] if case.fixed else []
     if isinstance(learner, tw.Ensemble) and isinstance(learner.context, Categories):
         state = session.state
-        bounds.append(base.for_what_was_played(learner.policy_bound_of(state), state))
+        bounds.append(base.for_what_was_played(learner.bound_of(state, policies=True), state))
     away = [t for t, x in decided.items() if not is_member(learner.K, x)]
     outside = [f"decision {t} is outside" for t in away]
     return outside + _below(case, (losses, violations), observed, bounds)

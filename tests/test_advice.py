@@ -598,7 +598,7 @@ def test_what_is_absent_is_no_advice_and_what_is_no_point_is_refused():
         assert proposed(K, absent).points == (None,)
     infinite = np.array([0.5, np.inf, 0.5])
     for z, error in (([0.5, 0.5], WrongShape), (infinite, NotFinite), ("x_1 = 1", WrongType)):
-        known = tw.RoundInfo.unchecked(None, None, {"boss": z})
+        known = tw.RoundInfo()._replace(advice={"boss": z})
         with pytest.raises(error, match="'boss'"):
             adviser.propose(K, adviser.start(K), known, 0, 1, ())
 

@@ -26,14 +26,14 @@ def entries(rng, n):
 def test_projections_are_those_of_each_group(sizes, seed):
     rng, bounds = np.random.default_rng(seed), np.cumsum([0, *sizes]).astype(np.int64)
     y, slow, x = entries(rng, bounds[-1]), np.empty(bounds[-1]), np.empty(bounds[-1])
-    C.onto_small_simplices(y, bounds[:-1].copy(), max(sizes), x)
-    onto_simplices(y, bounds, slow)
+    C.onto_small_simplices(y, bounds, max(sizes), x)
+    onto_simplices(y, 0.0, bounds, slow)
     np.testing.assert_allclose(x, slow, atol=1e-15)
     np.testing.assert_allclose(np.add.reduceat(x, bounds[:-1]), 1.0, atol=1e-15)
 
 
 def test_a_part_of_the_groups_is_loaded_and_stored():
-    a, starts = np.arange(9.0), np.array([0, 2, 4, 7])
+    a, starts = np.arange(9.0), np.array([0, 2, 4, 7, 9])
     held, out = np.zeros((3, C.WIDTH)), np.zeros(9)
     C.load_columns(a, starts, 1, 3, 3, -1.0, held)
     assert held[:, :2].tolist() == [[2.0, 4.0], [3.0, 5.0], [-1.0, 6.0]]
@@ -43,7 +43,7 @@ def test_a_part_of_the_groups_is_loaded_and_stored():
 
 @pytest.mark.parametrize("size", [1e-300, 1.0, 1e300])
 def test_compiled_loops_do_what_their_source_says(size):
-    y, starts = size * np.array([1.0, -1.0, 1.0, -5.0, 2.0, 2.0]), np.array([0, 3, 4])
+    y, starts = size * np.array([1.0, -1.0, 1.0, -5.0, 2.0, 2.0]), np.array([0, 3, 4, 6])
     found = []
     for run in (C.onto_small_simplices, C.onto_small_simplices.plain):
         x = np.empty(6)

@@ -15,7 +15,8 @@ from refused import refused
 from tidewolf.core.errors import InvalidInput, NotAMember, WrongType
 from tidewolf.learners import LyapunovDescent
 from tidewolf.methods.steps import adagrad
-from tidewolf.methods.steps.adagrad import DescentSums, Part, StepGradient, descend
+from tidewolf.methods.steps.adagrad import DescentSums, Part, descend
+from tidewolf.methods.steps.lyapunov import StepGradient
 from tidewolf.sets import Box, Factors, MultiFlow, Product, Simplex, SimplexProduct
 
 seeds, scales = st.integers(0, 2**32), st.sampled_from([0.03, 0.3, 1.0, 2.0])

@@ -18,7 +18,7 @@ from tidewolf.functions import Affine, Capacity, Custom, Linear, MaxAffine, Quad
 from tidewolf.functions.combined import Limits
 from tidewolf.learners.drift_plus_penalty import DriftPlusPenalty
 from tidewolf.methods.paper import ProjectedPoint
-from tidewolf.methods.steps.drift import DriftBlock, Tally, drift
+from tidewolf.methods.steps.drift import DRIFT_ACCURACY, DriftBlock, Tally, drift
 from tidewolf.methods.steps.penalty import solve_penalty
 from tidewolf.sets import Box, CappedSimplex, FlowPolytope, L2Ball, Simplex, VertexHull
 
@@ -320,4 +320,6 @@ def test_equal_rounds_of_a_block_are_solved_as_one(pieces, monkeypatch):
         looked.clear()
     assert sizes == [3, T]
     assert np.linalg.norm(ends[0] - K.center) > 0.1
-    assert np.linalg.norm(ends[0] - ends[1]) <= learner.accuracy * K.radius
+    # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
+    most = 3.0 * math.sqrt(DRIFT_ACCURACY) * K.radius
+    assert np.linalg.norm(ends[0] - ends[1]) <= most

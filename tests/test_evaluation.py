@@ -19,7 +19,7 @@ from tidewolf.core import errors, feedback
 from tidewolf.core import jit as kernels
 from tidewolf.core.arrays import to_numpy
 from tidewolf.core.errors import InvalidInput, WrongType
-from tidewolf.core.jit import Kernel, compiling, kernel
+from tidewolf.core.jit import CLOCK, Kernel, kernel
 from tidewolf.evaluation import recording, tracking
 from tidewolf.evaluation.comparison import ALLOWED
 from tidewolf.evaluation.metrics import beside, verdict
@@ -142,12 +142,12 @@ def test_no_clock_counts_compiling(monkeypatch):
     tw.run(Compiling(K, horizon=3), stream)  # what the learner itself needs is compiled
     on_its_way = recording.Recording(Compiling(K, horizon=3), stream)
     monkeypatch.setattr(Compiling, "fresh", [kernel(space["never_kept"])])
-    before, looks = compiling(), itertools.count()
+    before, looks = CLOCK.spent, itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(looks)))  # every look takes a second
     monkeypatch.setattr(recording, "time", clock)
     monkeypatch.setattr(kernels, "time", clock)
     assert list(on_its_way.advance()) == [1, 2, 3]
-    assert compiling() - before == 2.0  # linking, then compiling, with what is called inside
+    assert CLOCK.spent - before == 2.0  # linking, then compiling, with what is called inside
     assert on_its_way.seconds == 3.0 + 2.0  # three rounds, and the looks around two compilings
 
 

@@ -583,7 +583,7 @@ def test_an_ensemble_that_nobody_set_is_told_the_period_and_re_solves():
         assert (first.name, first.given) == ("Ensemble", settings)
         assert not any(each.given for each in others)
         alone = replace(experiment, learners=(Choice("Ensemble"),))
-        assert alone.taken(problem) is alone, "who is named has the settings that were given"
+        assert alone.taken(problem) == alone, "who is named has the settings that were given"
 
 
 @pytest.mark.parametrize("rounds", [191, 192])

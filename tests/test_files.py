@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 from refused import refused as refused_setting
 from tidewolf.core import errors
-from tidewolf.files import FileFormat, file_of, read_graph, read_records, read_table
+from tidewolf.files import FileFormat, file_of, read_columns, read_graph, read_table
 from tidewolf.files.reading import PLAIN, likely_encoding
 from tidewolf.sets import FlowPolytope
 
@@ -193,7 +193,7 @@ def test_broken_and_any_bytes_are_refused_or_read(
         with suppress(errors.InvalidInput):
             assert gaps or np.isfinite(read_table(there, gaps=gaps, format=format).values).all()
         with suppress(errors.InvalidInput):
-            read_records(there, ["tail"], format=format)
+            read_columns(there, ["tail"], format)
         with suppress(errors.InvalidInput):
             read_graph(there, format=format)
 
@@ -299,8 +299,8 @@ def test_edge_lists_and_rows_say_it_too(tmp_path, separator):
     graph, format = cured(lambda format: read_graph(path, numbers=["km"], format=format))
     assert graph.links == (("SEA", "DEN"), ("DEN", "NYC"))
     assert graph.numbers["km"].tolist() == [1.5, 2.5]
-    records = read_records(path, ["head", "km"], format=format)
-    assert [(row.text("head"), row.number("km")) for row in records] == [("DEN", 1.5), ("NYC", 2.5)]
+    cells = read_columns(path, ["head", "km"], format)
+    assert (cells.texts("head"), cells.floats("km")) == (["DEN", "NYC"], [1.5, 2.5])
 
 
 @pytest.mark.parametrize(
@@ -458,10 +458,12 @@ def test_graphs_and_rows_come_from_books_too(tmp_path):
     assert graph.links == (("SEA", "DEN"), ("DEN", "7"), ("DEN", "8"))
     assert graph.numbers["km"].tolist() == [1600.0, 26.5, 1.0]
     refused(f"{path}#Links", "row 4 has no km", read_graph, numbers=["km"])
-    (row,) = read_records(f"{path}#Demands", ["source", "target", "demand"])
-    assert (row.text("source"), row.text("target"), row.number("demand")) == ("SEA", "7", 2.5)
-    assert row.where == f"{path}#Demands, row 2"
-    refused(f"{path}#Demands", "columns node, supply", read_records, columns=["node", "supply"])
+    demands, ends = path.with_name(f"{path.name}#Demands"), ["source", "target"]
+    cells = read_columns(demands, [*ends, "demand"], FileFormat())
+    assert [*map(cells.texts, ends), cells.floats("demand")] == [["SEA"], ["7"], [2.5]]
+    assert cells.place(0) == f"{path}#Demands, row 2"
+    other = {"columns": ["node", "supply"], "format": FileFormat()}
+    refused(demands, "columns node, supply", read_columns, **other)
 
 
 def with_rows(path, xml, dimension=b"A1:B2"):

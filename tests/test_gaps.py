@@ -129,7 +129,6 @@ def test_advice_makes_no_rounds_and_keeps_its_gaps():
         ([1, NAN], "refuse", 'costs.csv, line 3, column "a": '),
         ([NAN, 1], "last", 'costs.csv, line 2, column "a": '),
         ([NAN, NAN], "unseen", 'column "a": '),
-        ([1], "first", "gaps is one of refuse, unseen, last"),
     ],
 )
 def test_what_cannot_be_filled_is_refused_with_its_place(rows, gaps, place):

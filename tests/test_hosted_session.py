@@ -13,8 +13,8 @@ import tidewolf as tw
 from test_deadline import GATE, Policy
 from tidewolf.core import errors
 from tidewolf.service import models as m
-from tidewolf.service.hosted_session import HostedSession, Settings
-from tidewolf.service.models import Built, Description
+from tidewolf.service.hosted_session import HostedSession
+from tidewolf.service.models import Built, Description, Settings
 from tidewolf.service.requests import Caller, Limits
 from tidewolf.service.sessions import Reply, Sessions
 from tidewolf.storage.session_store import SessionStore

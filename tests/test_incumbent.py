@@ -115,8 +115,11 @@ OFF = [time.replace("2026", "2027") for time in TIMES]
     [
         ({"shares": outside(0.5)}, r"^mine.csv, line 6: .* 0\.5 outside the set"),
         ({"shares": 40.0 * SHARES}, r"^mine.csv, line 2: .* 39 outside the set"),
-        ({"names": ["night", "days", "dusk"]}, r'^mine.csv, line 2, column "days": .* mean day\?'),
-        ({"names": ["nights", "days", "dusks"]}, r"^mine.csv: .* night, day and dusk"),
+        ({"names": ["night", "days", "dusk"]}, r"^mine.csv: .* 'days'\. Did you mean day\?"),
+        (
+            {"names": ["nights", "days", "dusks"]},
+            r"^mine.csv: .* 'night', 'day' and 'dusk', received 'nights'",
+        ),
         ({"shares": SHARES[:5]}, r"^mine.csv: .* 20 rounds"),
         ({"time": OFF}, r"^mine.csv: .* round 1 \(2026-03-01\)"),
         ({"round": range(2, ROUNDS + 2)}, r"^mine.csv: .* round 1\."),

@@ -199,19 +199,22 @@ def test_weights_are_those_of_the_file_written_plainly(seed, limits, stride):
             y = rng.standard_normal(4)
             block = played_at(block, x, y)
             weighed = weights.weigh(dual, block, y)
+            before = plain.paid.sum()
             s, w = plain.seen(c, -b[0], A[0])
             dual, size = weighed.dual, math.ldexp(1.0, weighed.dual.exponent)
-            assert size * weighed.g == pytest.approx(s, rel=1e-9, abs=1e-12)
+            assert size * weighed.grad.g == pytest.approx(s, rel=1e-9, abs=1e-12)
             found = size * weighed.penalty_weight * weighed.shares
             assert found == pytest.approx(w, rel=1e-9)
             owed = float(w @ np.maximum(-b[0], 0.0))
             largest = size * weighed.penalty_weight
             assert largest * weighed.breach(g, x) == pytest.approx(owed, rel=1e-9)
-            assert largest * weighed.violation_of(block) == pytest.approx(owed, rel=1e-9)
+            gradient, violation = weighed.limits_of(block)
+            assert largest * violation == pytest.approx(owed, rel=1e-9)
             grad = (w * (b[0] < 0.0)) @ A[0]
-            assert largest * weighed.gradient_of(block) == pytest.approx(grad, rel=1e-9, abs=1e-12)
+            assert largest * gradient == pytest.approx(grad, rel=1e-9, abs=1e-12)
             apart = float(grad @ (x - y))
-            assert size * weighed.penalty_offset == pytest.approx(apart, rel=1e-9, abs=1e-12)
+            there = size * weighed.grad.penalty_value + apart  # as it counts, at x
+            assert there == pytest.approx(plain.paid.sum() - before, rel=1e-9, abs=1e-9)
         assert size * dual.each.paid == pytest.approx(plain.paid, rel=1e-9)
         most = size * paid_at_most(K, dual.sums)
         if not dual.impossible and most >= plain.paid.sum():

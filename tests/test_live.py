@@ -411,13 +411,13 @@ def follower(tmp_path, **tables):
 
 def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path):
     one = follower(tmp_path, costs="a,b\n1,2\n3,4\n")
-    assert [grown.line.round for grown in one.poll()] == [1, 2]
+    assert [line.round for _, line in one.poll()] == [1, 2]
     path = tmp_path / "costs.csv"
     path.write_text("a,b\n")  # in the middle of being written anew
     assert one.poll() == []
     path.write_text("a,b\n1,2\n3,4\n5,6\n")
-    (grown,) = one.poll()
-    assert (grown.line.round, grown.line.numbers) == (3, {"costs": {"a": 5.0, "b": 6.0}})
+    ((_, line),) = one.poll()
+    assert (line.round, line.numbers) == (3, {"costs": {"a": 5.0, "b": 6.0}})
     for text, where in (("a,b\n1,2\n9,4\n5,6\n", "line 3"), ("a,b\n1,2\n", "costs")):
         path.write_text(text)
         one._failures = 0
@@ -432,7 +432,7 @@ def test_a_table_that_is_shorter_is_waited_for_and_then_refused(tmp_path):
 
 def test_a_table_of_the_last_hours_is_read_again_each_time_it_is_written(tmp_path):
     one = follower(tmp_path, costs="time,a\n1,5\n2,6\n3,7\n")
-    assert [grown.line.time.stamp for grown in one.poll()] == [1, 2, 3]
+    assert [line.time.stamp for _, line in one.poll()] == [1, 2, 3]
     path = tmp_path / "costs.csv"
     for text, new in (
         ("time,a\n2,6\n3,7\n4,8\n", [4]),
@@ -441,7 +441,7 @@ def test_a_table_of_the_last_hours_is_read_again_each_time_it_is_written(tmp_pat
         ("time,a\n8,3\n", [8]),  # none of the last ones
     ):
         path.write_text(text)
-        assert [grown.line.time.stamp for grown in one.poll()] == new
+        assert [line.time.stamp for _, line in one.poll()] == new
     for text, where in (
         ("time,a\n8,4\n9,1\n", "line 2"),  # a row that was taken changed
         ("time,a\n7,4\n8,3\n9,1\n", "line 2"),  # one came late
@@ -537,12 +537,16 @@ def test_gaps_have_the_last_number_or_are_not_learned_from(tmp_path):
     with pytest.raises(InvalidInput, match=r"csv, line 3|capacities"):
         one.poll()
     found = Follower(tables, gaps="last").poll()
-    assert [each.line.numbers["costs"]["a"] for each in found] == [5.0, 5.0, 8.0]
-    assert [each.line.numbers["capacities"]["a"] for each in found] == [1.0, 1.0, 2.0]
-    assert [each.has_gap for each in Follower(tables, gaps="unseen").poll()] == [False, True, False]
+    assert [line.numbers["costs"]["a"] for _, line in found] == [5.0, 5.0, 8.0]
+    assert [line.numbers["capacities"]["a"] for _, line in found] == [1.0, 1.0, 2.0]
+    assert [line is None for _, line in Follower(tables, gaps="unseen").poll()] == [
+        False,
+        True,
+        False,
+    ]
     np.savez(tmp_path / "costs.npz", values=np.eye(2))
-    (_, grown) = Follower({"costs": tmp_path / "costs.npz"}).poll()
-    assert grown.line.numbers == {"costs": {"0": 0.0, "1": 1.0}}
+    (_, (_, line)) = Follower({"costs": tmp_path / "costs.npz"}).poll()
+    assert line.numbers == {"costs": {"0": 0.0, "1": 1.0}}
 
 
 def test_advice_and_context_are_of_the_decision_that_follows(tmp_path):

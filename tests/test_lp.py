@@ -199,7 +199,7 @@ def test_a_set_that_is_lifted_or_has_no_equations_works_too(many):
 
 def test_a_solver_that_finds_nothing_leaves_the_question_open(many, monkeypatch):
     K, stream = next(streams(0, 0.4))
-    monkeypatch.setattr(best_point, "_infeasible", lambda *_: None)
+    monkeypatch.setattr(best_point.BestPoint, "breached", lambda *_: None)
     assert tw.best_in_hindsight(K, stream).feasible is None
 
 

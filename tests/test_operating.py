@@ -298,7 +298,7 @@ class Week:
         upcoming, stands = next_round(session.state), session.round
         waits = session.pending
         some = [*waits, stands][n % (len(waits) + 1)]
-        is_new = upcoming not in self.bare and upcoming not in session._keeper.info_ids
+        is_new = upcoming not in self.bare and upcoming not in session._keeper.place.info_ids
         match kind:
             case 0 if n % 3 == 2 and upcoming:
                 self.does(lambda one: one.play(round=n % upcoming))

@@ -47,7 +47,7 @@ def test_compiled_passes_over_groups_do_what_their_source_says(sizes, seed):
     kinds = [rng.integers(-1, 2, K.shape), rng.standard_normal(K.shape), 1e8 * rng.random(K.shape)]
     y, x = np.choose(rng.integers(0, 3, K.shape), kinds).astype(float), np.empty(K.shape)
     room = 1e-15 * (1 + np.abs(y).max())
-    simplices.onto_simplices.plain(y, K.starts, x)
+    simplices.onto_simplices.plain(y, 0.0, K.starts, x)
     np.testing.assert_allclose(x, K.project(y), atol=1e-15)
     parts = zip(sizes, np.split(y, K.starts[1:-1]), strict=True)
     alone = [sets.Simplex(n).project(part) for n, part in parts]

@@ -20,11 +20,9 @@ from tidewolf.core.errors import CheckpointError, InUse, InvalidInput, MissingEx
 from tidewolf.storage.postgres import (
     Heartbeat,
     Postgres,
-    connected,
     hide_password,
     is_address,
     is_gone,
-    number_of,
     prepare,
     without_password,
 )
@@ -206,20 +204,6 @@ def test_a_killed_server_is_gone_at_once_and_a_live_one_never(prepared, postgres
     heartbeat.close()
     assert is_gone(prepared, "a")
     assert prepared.rows("SELECT count(*) FROM servers") == [(0,)]
-
-
-def test_a_server_of_a_version_without_until_is_there_as_long_as_its_connection(postgres_url):
-    db = Postgres(postgres_url)
-    prepare(db)
-    db.execute("ALTER TABLE servers DROP COLUMN until")
-    prepare(db)
-    lock = connected(postgres_url)
-    lock.execute("SELECT pg_advisory_lock($1)", (number_of("old"),))
-    db.execute("INSERT INTO servers VALUES (?, 'old', 0)", (number_of("old"),))
-    assert not is_gone(db, "old")
-    lock.close()
-    until(lambda: is_gone(db, "old"))
-    db.close()
 
 
 def test_a_row_that_is_over_is_not_moved_and_begins_a_new_lease(prepared, postgres_url):

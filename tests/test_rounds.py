@@ -462,8 +462,8 @@ def test_weights_are_those_of_the_ledger(seed, violation, slopes, past):
         after, along = start.copy(), d.copy()
         where = (state.point.x, K.center, np.zeros(0), after.arrays.gradients, after.arrays.sharp)
         value = way(after.arrays.s, numbers, violation, slopes[1], along, np.array(slopes), *where)
-        assert value == pytest.approx(wanted.penalty_value, rel=1e-12)
-        np.testing.assert_allclose(along[0], wanted.g, rtol=1e-12, atol=1e-15)
+        assert value == pytest.approx(wanted.grad.penalty_value, rel=1e-12)
+        np.testing.assert_allclose(along[0], wanted.grad.g, rtol=1e-12, atol=1e-15)
         for name in ("dual", "gradients", "sharp", "products"):
             due = told(state._replace(dual=wanted.dual))[name]
             np.testing.assert_allclose(told(after.undecided())[name], due, rtol=1e-12, atol=1e-12)
@@ -740,6 +740,6 @@ def test_rounds_are_compiled_once_for_all_sets():
 def test_the_parts_of_a_state_cover_its_numbers_once():
     kernel = tw.Ensemble(SETS["flow"], experts=[tw.experts.Season(3)]).compiled
     numbers = np.zeros(kernel.size)
-    for one in compiled_rounds.Arrays.within(numbers, kernel.sizes):
+    for one in kernel.arrays(numbers):
         one += 1.0
     assert (numbers == 1.0).all()

@@ -262,7 +262,6 @@ BOX = {"set": {"kind": "Box", "lower": [0.0, 0.0, 0.0], "upper": [1.0, 1.0, 1.0]
 
 def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypatch):
     store, warmed = SessionStore.open(tmp_path, commit_within=0.0), []
-    monkeypatch.setattr(models, "warm_up", lambda made: warmed.append(type(made.K).__name__))
     sessions = Sessions(store)
     for i in range(3):
         sessions.put(f"box-{i}", models.Description.read(BOX), requests.Caller())
@@ -270,6 +269,7 @@ def test_each_kind_of_session_in_the_store_is_warmed_up_once(tmp_path, monkeypat
         sessions.put(f"simplex-{i}", models.Description.read(body), requests.Caller())
     store.create("broken", "{}").result()
     store.create("no text", "").result()
+    monkeypatch.setattr(models, "warm_up", lambda made: warmed.append(type(made.K).__name__))
     models.warm_store(store)
     assert sorted(warmed) == ["Box", "Simplex"]
     monkeypatch.setattr(models, "MOST_BUILT", 1)

@@ -177,7 +177,7 @@ def unclosed(place, name="LyapunovDescent"):
 
 
 def told(name, **parts):
-    return checkpoint.packed((name, SavedRecord.of(parts)))
+    return checkpoint.packed((name, SavedRecord(parts)))
 
 
 def info(name, **parts):
@@ -187,7 +187,7 @@ def info(name, **parts):
 def played(name, **how):
     """An observation of another hand, of what was played."""
     seen = FirstOrder(np.zeros(5), 0.0, np.zeros(5), 0.0, 0.0, 1)._asdict()
-    return checkpoint.packed((name, SavedRecord.of(seen), SavedRecord.of(how)))
+    return checkpoint.packed((name, SavedRecord(seen), SavedRecord(how)))
 
 
 GONE = object()
@@ -216,7 +216,7 @@ def test_tables_and_notes_of_a_later_tidewolf_are_left_alone(place):
 
 
 def function(name, **parts):
-    return name, SavedRecord.of(parts)
+    return name, SavedRecord(parts)
 
 
 def functions(loss):

@@ -11,7 +11,7 @@ import tidewolf as tw
 from covering import thinned
 from extras import Later
 from streams import streams
-from tidewolf.core.vertices import PlacedAtoms, Sparse, table_for
+from tidewolf.core.vertices import PlacedAtoms, Sparse
 from tidewolf.kernels.lanczos import Krylov
 from tidewolf.projection import ActiveSet, afp, afp_paper
 from tidewolf.sets.balls import largest_entries
@@ -206,9 +206,9 @@ def test_a_table_on_a_device_is_the_one_on_the_host(seed, n, count):
         indices = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.2, 1.0])).astype(np.int32)
         vertices.append(Sparse((n,), indices, rng.standard_normal(len(indices))))
     home = zeros("float64", n)
-    ours, reference = table_for(vertices[0], home), vertices[0].table()
+    ours, reference = vertices[0].table(home), vertices[0].table()
     assert type(ours) is PlacedAtoms
-    assert type(table_for(vertices[0], np.zeros(n))) is type(reference)
+    assert type(vertices[0].table(np.zeros(n))) is type(reference)
     for row, vertex in enumerate(vertices):
         ours, reference = ours.append(vertex, row), reference.append(vertex, row)
     seen, d = int(rng.integers(1, count + 1)), rng.standard_normal(n)

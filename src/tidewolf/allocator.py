@@ -15,21 +15,14 @@ one of them, when the first is made, where skfolio is installed.
 
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 
-from tidewolf.core import arrays, batch, frames
+from tidewolf.core import arrays, batch, errors, frames
 from tidewolf.core.arguments import as_kind, did_you_mean, import_extra, listed, shown
-from tidewolf.core.errors import (
-    EmptySet,
-    InvalidInput,
-    MissingExtra,
-    WrongShape,
-    WrongType,
-)
 from tidewolf.core.settings import Text
-from tidewolf.core.types import Array, Floats
+from tidewolf.core.types import Floats
 from tidewolf.evaluation.metrics import Experts
 from tidewolf.experts import Static
 from tidewolf.functions import linear, smooth
@@ -58,8 +51,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]  # of a library without t
             from skfolio.optimization import BaseOptimization
 
             BaseOptimization.register(cls)
-        made: Self = super().__new__(cls)
-        return made
+        return cast(Self, super().__new__(cls))
 
 
 # The loss, the largest loss, and the members of each group, 1 for those in it.
@@ -141,10 +133,7 @@ class OnlineAllocator(_Estimator):
     """
 
     session_: Session[Any]
-    weights_: Array
-    weights_history_: Floats
     wealth_: float
-    n_rounds_: int
     _rule: _Rule
 
     def __init__(
@@ -262,7 +251,9 @@ class OnlineAllocator(_Estimator):
         if few or low.sum() > 1.0 + _ROUNDING or low[i] > high[i]:
             setting = "max_weights" if few else "min_weights"
             words = f"{low.sum():g} to {high.sum():g} in all, {assets[i]} {low[i]:g} to {high[i]:g}"
-            raise EmptySet(f"{setting}: weights sum to 1, but may be {words}.", setting=setting)
+            raise errors.EmptySet(
+                f"{setting}: weights sum to 1, but may be {words}.", setting=setting
+            )
         rows, most = _group_rows(self.group_limits, owners)
         if len(rows) == 0 and not low.any() and (high == high[0]).all():
             return Simplex(count) if high[0] == 1.0 else CappedSimplex(count, float(high[0]))
@@ -270,9 +261,9 @@ class OnlineAllocator(_Estimator):
         bounds = np.column_stack([low, high])
         try:
             return Polytope(A_eq=np.ones((1, count)), b_eq=[1.0], bounds=bounds, **limited)
-        except EmptySet:
+        except errors.EmptySet:
             words = "min_weights, max_weights and group_limits let no weights sum to 1: loosen one."
-            raise EmptySet(words, setting="group_limits") from None
+            raise errors.EmptySet(words, setting="group_limits") from None
 
     # ---------------------------------------------------------------- what is known
 
@@ -315,7 +306,7 @@ class OnlineAllocator(_Estimator):
         try:
             from skfolio import Portfolio
         except ImportError:
-            raise MissingExtra("predict needs skfolio: pip install skfolio.") from None
+            raise errors.MissingExtra("predict needs skfolio: pip install skfolio.") from None
         X = _as_pandas(X)
         validate_data(self, X, dtype=np.float64, reset=False)
         held = self.previous_weights
@@ -383,7 +374,7 @@ def _of_each(given: Any, default: float, assets: tuple[str, ...], name: str) -> 
         given = [by_name.get(asset, default) for asset in assets]
     array = np.asarray(arrays.as_array(default if given is None else given, what), dtype=np.float64)
     if array.shape not in ((), shape) or (array < 0.0).any():
-        kind = InvalidInput if array.shape in ((), shape) else WrongShape
+        kind = errors.InvalidInput if array.shape in ((), shape) else errors.WrongShape
         raise kind(
             f"{what} must be one number of at least 0, or one for each of {len(assets)} assets, "
             f"not {shown(given)}.",
@@ -399,9 +390,11 @@ def _owners(groups: Any, assets: tuple[str, ...]) -> dict[str, Floats]:
     if isinstance(given, list | tuple) and len(given) == len(assets):
         given = dict(zip(assets, given, strict=True))
     if not isinstance(given, Mapping) or not {str(asset) for asset in given} & {*assets}:
-        listing = WrongShape if isinstance(given, list | tuple) else WrongType
-        words = f"groups must be {{asset: group}}, or a list of one per asset, not {shown(groups)}."
-        raise (InvalidInput if isinstance(given, Mapping) else listing)(words, setting="groups")
+        listing = errors.WrongShape if isinstance(given, list | tuple) else errors.WrongType
+        raise (errors.InvalidInput if isinstance(given, Mapping) else listing)(
+            f"groups must be {{asset: group}}, or a list of one per asset, not {shown(groups)}.",
+            setting="groups",
+        )
     found = dict[str, Floats]()
     for asset, labels in given.items():
         for label in labels if isinstance(labels, list | tuple | np.ndarray) else [labels]:
@@ -420,7 +413,7 @@ def _group_rows(
     pairs = {str(g): p if isinstance(p, tuple | list) else (None, p) for g, p in given}
     if not isinstance(limits, Mapping | None) or any(len(pair) != 2 for pair in pairs.values()):
         words = f"{what} are {{group: most}} or {{group: (least, most)}}, not {shown(limits)}."
-        raise WrongType(words, setting="group_limits")
+        raise errors.WrongType(words, setting="group_limits")
     for group, pair in pairs.items():
         members = _members(group, owners, what)
         for sign, number in zip((-1.0, 1.0), pair, strict=True):
@@ -436,7 +429,7 @@ def _members(name: str, owners: Mapping[str, Floats], what: str) -> Floats:
     if name not in owners:
         known = f"there are {listed(map(repr, owners))}" if owners else "groups= names them"
         words = f"{what}: no group is called {name!r}; {known}.{did_you_mean(name, owners)}"
-        raise InvalidInput(words, setting="group_limits")
+        raise errors.InvalidInput(words, setting="group_limits")
     return owners[name]
 
 
@@ -444,7 +437,7 @@ def _losses(kind: str, returns: Floats, assets: tuple[str, ...]) -> batch.Batch:
     if kind == "linear":
         return linear.Linear(-returns)
     for t, i in np.argwhere(returns <= -1.0)[:1]:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f'The return of {assets[i]} is {returns[t, i]:g} in row {t + 1} of X: "log_wealth" '
             "needs returns above -1, such as 0.01 for 1 %."
         )
@@ -462,7 +455,9 @@ def _limits(
         frame = frames.read_frame(limits, "limits")
         columns = dict(zip(frame.names or (), frame.values.T, strict=True))
     if columns is None:
-        raise WrongType(f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}.")
+        raise errors.WrongType(
+            f"limits must be a DataFrame or {{group: numbers}}, not {shown(limits)}."
+        )
     rows, count = returns.shape
     _, most, owners = rule
     groups = {**dict(zip(assets, np.eye(count), strict=True)), **owners}
@@ -470,11 +465,12 @@ def _limits(
     b = np.empty((rows, len(columns)))
     for j, (name, column) in enumerate(columns.items()):
         numbers = np.asarray(arrays.as_array(column, f"limits: those of {name!r}"))
-        if numbers.shape not in ((), (rows,)):
-            raise WrongShape(
-                f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
-                f"{numbers.shape}."
-            )
+        errors.require(
+            numbers.shape in ((), (rows,)),
+            errors.WrongShape,
+            f"limits of {name!r} must be one number, or {rows}, one per row, not of shape "
+            f"{numbers.shape}.",
+        )
         b[:, j] = numbers
     found: list[batch.Batch] = []
     if len(A):

@@ -39,13 +39,6 @@ import numpy as np
 from tidewolf.core import arrays, errors, frames, round_info, sparse
 from tidewolf.core.arguments import as_kind, as_text, import_extra, shown
 from tidewolf.core.batch import Batch, Unlimited
-from tidewolf.core.errors import (
-    InvalidInput,
-    NotSupported,
-    OtherContent,
-    TidewolfError,
-    refuse,
-)
 from tidewolf.core.feedback import Feedback, FullInformation
 from tidewolf.core.types import Array, Floats, Shape
 from tidewolf.functions.linear import Capacity, Linear
@@ -60,12 +53,12 @@ FIRST, LONGEST = 0.1, 30.0
 # Answers that a later attempt may not get.
 AGAIN = frozenset({429, 502, 503, 504})
 # Errors whose title is not the name of an error of tidewolf.
-_BY_STATUS: dict[int, type[TidewolfError]] = {
+_BY_STATUS: dict[int, type[errors.TidewolfError]] = {
     404: errors.UnknownSession,
-    409: OtherContent,
+    409: errors.OtherContent,
     429: errors.TooMany,
     503: errors.Overloaded,
-} | dict.fromkeys((400, 413, 422), InvalidInput)
+} | dict.fromkeys((400, 413, 422), errors.InvalidInput)
 
 
 def as_json(body: Mapping[str, Any]) -> bytes:
@@ -73,7 +66,7 @@ def as_json(body: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(body, default=_plain, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        kind = errors.WrongType if isinstance(error, TypeError) else InvalidInput
+        kind = errors.WrongType if isinstance(error, TypeError) else errors.InvalidInput
         kind = errors.NotFinite if "range" in str(error) else kind
         raise kind(f"What is sent to a service cannot be JSON: {error}.") from None
 
@@ -93,7 +86,9 @@ def _checked_url(url: object) -> str:
             is_bare = not parts.query and not parts.fragment and parts.port != 0
             if is_bare and parts.scheme in ("http", "https") and parts.hostname:
                 return url.rstrip("/")
-    raise InvalidInput(f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}.")
+    raise errors.InvalidInput(
+        f"Expected an address such as http://127.0.0.1:8000, not {shown(url)}."
+    )
 
 
 def _retry_after(answer: "httpx.Response") -> float:
@@ -115,18 +110,15 @@ def _read(answer: "httpx.Response", url: str) -> dict[str, Any]:
     raise error_of(answer.status_code, body, _retry_after(answer))
 
 
-def error_of(status: int, problem: Mapping[str, Any], retry_after: float = 1.0) -> TidewolfError:
+def error_of(
+    status: int, problem: Mapping[str, Any], retry_after: float = 1.0
+) -> errors.TidewolfError:
     kind = getattr(errors, str(problem.get("title")), None)
-    if not (isinstance(kind, type) and issubclass(kind, TidewolfError)):
-        kind = _BY_STATUS.get(status, TidewolfError)
-    more: dict[str, Any] = {}
-    if issubclass(kind, errors.HeldElsewhere):
-        more["holder"] = str(problem.get("holder", ""))
-    elif issubclass(kind, errors.TooMany | errors.Overloaded):
-        more["retry_after"] = retry_after
-    elif issubclass(kind, errors.CyclicGraph):
-        more["cycle"] = ()
-    return kind(str(problem.get("detail")), **more)
+    if not (isinstance(kind, type) and issubclass(kind, errors.TidewolfError)):
+        kind = _BY_STATUS.get(status, errors.TidewolfError)
+    more: dict[str, Any] = {"holder": str(problem.get("holder", "")), "retry_after": retry_after}
+    own = {key: value for key, value in more.items() if hasattr(kind, key)}
+    return kind(str(problem.get("detail")), **own)
 
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -192,16 +184,17 @@ class Client(AbstractContextManager["Client"]):
         timeout: float = 10.0,
         attempts: int = 5,
     ) -> None:
-        if not isinstance(session, str) or not _NAME.fullmatch(session):
-            raise InvalidInput(f"A session's name must fit {_NAME.pattern}, not {shown(session)}.")
+        errors.refuse(
+            not isinstance(session, str) or not _NAME.fullmatch(session),
+            f"A session's name must fit {_NAME.pattern}, not {shown(session)}.",
+        )
         if token is not None and not (isinstance(token, str) and _TOKEN.fullmatch(token)):
-            raise InvalidInput("A token is signs of ASCII without spaces.")
+            raise errors.InvalidInput("A token is signs of ASCII without spaces.")
         self.name, self.url = session, _checked_url(url)
         self._attempts = arrays.as_count(attempts, "The number of attempts")
         self._timeout = min(arrays.as_number(timeout, "The timeout", above=0.0), _LONGEST)
-        self._headers = {"content-type": "application/json"}
-        if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
+        bearer = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._headers = {"content-type": "application/json"} | bearer
         # held while the round of an observation is found, and the observation sent
         self._turn = threading.RLock()
         # the round that stands, from 0, as far as this client knows
@@ -258,15 +251,17 @@ class Client(AbstractContextManager["Client"]):
         UnknownSession, HeldElsewhere, TooMany, Overloaded, NoAnswer
             If the service has no such session, another server holds it, or it cannot answer.
         """
-        if forecast is not None:
-            raise NotSupported("A service takes no forecast: leave it out, or play in process.")
+        errors.require(
+            forecast is None,
+            errors.NotSupported,
+            "A service takes no forecast: leave it out, or play in process.",
+        )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
-        if round is not None:
-            body["round"] = arrays.as_count(round, "The round", least=0) + 1
-        if deadline is not None:
-            body["deadline"] = arrays.as_number(deadline, "The deadline", least=0.0)
+        known = round_info.RoundInfo(time, context, advice, None, unavailable)
+        asked = None if round is None else arrays.as_count(round, "The round", least=0) + 1
+        limit = None if deadline is None else arrays.as_number(deadline, "The deadline", least=0.0)
+        body = _side_info(known, round=asked, deadline=limit)
         answer = self._ask("POST", "/decisions", body)
         with self._turn:
             number = int(answer["round"]) - 1
@@ -339,7 +334,7 @@ class Client(AbstractContextManager["Client"]):
     def _tell(self, number: int, body: dict[str, Any]) -> None:
         try:
             self._ask("POST", "/observations", {"round": number + 1, **body})
-        except OtherContent:
+        except errors.OtherContent:
             self._forget()
             raise
         with self._turn:
@@ -451,8 +446,9 @@ class Client(AbstractContextManager["Client"]):
                 )
         if answer is not None:
             return _read(answer, self.url)
-        words = f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
-        raise errors.NoAnswer(words) from failed
+        raise errors.NoAnswer(
+            f"{self.url} does not answer ({failed!r}): is `tidewolf serve` running there?"
+        ) from failed
 
     @cached_property
     def _client(self) -> "httpx.Client":
@@ -490,12 +486,15 @@ class Client(AbstractContextManager["Client"]):
         )
 
 
-def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
-    given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-    if not isinstance(info.context, str | int | float | None):
-        given["context"] = arrays.to_numpy(info.context).tolist()
-    if info.advice:
-        given["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+def _side_info(info: round_info.RoundInfo, **more: Any) -> dict[str, Any]:
+    is_plain = isinstance(info.context, str | int | float | None)
+    given = {
+        "time": info.time,
+        "context": info.context if is_plain else arrays.to_numpy(info.context).tolist(),
+        "unavailable": info.unavailable,
+        "advice": {name: _numbers(x, name) for name, x in (info.advice or {}).items()} or None,
+        **more,
+    }
     return {key: part for key, part in given.items() if part is not None}
 
 
@@ -505,7 +504,7 @@ def _observation(
     if feedback is not None:
         _require_alone("feedback", loss, constraint)
         if not isinstance(feedback, FullInformation):
-            raise NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
+            raise errors.NotSupported(f"{_SENT}; {type(feedback).__name__} was given.")
         loss, constraint = feedback
     if loss is not None:
         _require_alone("loss=", given["costs"])
@@ -540,7 +539,7 @@ def _rows(x: Any, limits: int, what: str) -> Any:
 
 
 def _require_alone(this: str, *others: object) -> None:
-    refuse(
+    errors.refuse(
         any(other is not None for other in others),
         f"observe was given the same twice, by {this} and otherwise: give one.",
     )
@@ -549,6 +548,6 @@ def _require_alone(this: str, *others: object) -> None:
 def _row(batch: object, kind: type[Linear] | type[Capacity]) -> Array:
     if not isinstance(batch, kind) or len(batch) != 1:
         rounds = f" of {len(batch)} rounds" if isinstance(batch, Batch) and len(batch) != 1 else ""
-        raise NotSupported(f"{_SENT}; {type(batch).__name__}{rounds} was given.")
+        raise errors.NotSupported(f"{_SENT}; {type(batch).__name__}{rounds} was given.")
     coefficients: Any = batch.C if isinstance(batch, Linear) else batch.c
     return (coefficients.toarray() if sparse.is_sparse(coefficients) else coefficients)[0]

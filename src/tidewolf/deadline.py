@@ -18,6 +18,7 @@ Python code that holds the interpreter's lock holds everybody up.
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Self, final
 
@@ -70,25 +71,22 @@ class Absent(NamedTuple):
 class Call:
     def __init__(self, adviser: base.Adviser, args: tuple[Any, ...]) -> None:
         self.adviser, self.args = adviser, args
-        self.answer: base.Proposals | None = None
-        self.error: Exception | None = None
+        self.answer: Future[base.Proposals | None] = Future()
         # whether it still ran at a deadline
         self.was_late = False
-        self._done = threading.Event()
         threading.Thread(target=self._run, name="tidewolf adviser", daemon=True).start()
 
     def _run(self) -> None:
         try:
             with SILENCE:
-                self.answer = base.proposed(self.adviser, self.args)
+                self.answer.set_result(base.proposed(self.adviser, self.args))
         except Exception as error:  # anybody's policy, or a solver that failed: it has no advice
-            self.error = error
-        finally:
-            self._done.set()
+            self.answer.set_exception(error)
 
     def is_over(self, until: float | None) -> bool:
         """Whether it has come back by then; None: waits for as long as that takes."""
-        return self._done.wait(None if until is None else max(0.0, until - time.monotonic()))
+        wait([self.answer], None if until is None else max(0.0, until - time.monotonic()))
+        return self.answer.done()
 
     def is_of(self, adviser: base.Adviser, args: tuple[Any, ...]) -> bool:
         return self.adviser is adviser and all(map(_same, self.args, args))
@@ -158,9 +156,10 @@ class Advisers:
                 call = self._calls[name] = Call(adviser, args)
             over = call.is_of(adviser, args) and call.is_over(until)
             call.was_late = not over
-            answer, error = (call.answer, call.error) if over else (None, None)
+            error: Any = call.answer.exception() if over else None
             if error is not None and base.is_refusal(error, args):
                 raise error
+            answer = call.answer.result() if over and error is None else None
             if answer is None:
                 skipped[name] = None if error is None else base.in_words(error)
             heard.append((name, answer))

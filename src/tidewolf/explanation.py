@@ -34,14 +34,13 @@ from tidewolf.core.feedback import Bandit, Feedback, FirstOrder, FullInformation
 from tidewolf.core.types import Array, Floats
 from tidewolf.functions import combined, linear, loads
 from tidewolf.memory import FEW, Last, Past, PastDecision, RoundFeedback, Step
-from tidewolf.methods import available, capabilities, compiled_rounds, events, late
-from tidewolf.methods.base import Bound, Learner, bound_so_far
+from tidewolf.methods import available, base, capabilities, compiled_rounds, events, late
 from tidewolf.sets.flows import FlowPolytope, MultiFlow
 
+# items per line, and lines per label
 _MOST = 4
-"""items per line, and lines per label"""
+# Parts of a move, and changes of a cost or capacity, below these shares are left out.
 _SHARE, _CHANGE = 0.1, 0.05
-"""Parts of a move, and changes of a cost or capacity, below these shares are left out."""
 _TINY = 1e-9
 
 
@@ -268,7 +267,7 @@ class Explanation:
     observed: int = 0
     run_loss: float | None = None
     run_violation: float | None = None
-    proved: Bound | None = None
+    proved: base.Bound | None = None
     overrides: late.Overrides | None = None
     pending: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
@@ -467,23 +466,23 @@ def _over(limits: Sequence[Limit]) -> list[str]:
 # --- making one -----------------------------------------------------------------------------------
 
 
-def rebuilt(learner: Learner[Any], steps: Sequence[Any], came: str) -> Past:
-    """The past that these steps of a file make, each with the state before it and its event."""
-    past = Past(learner, late.next_round(steps[0][0]) if steps else 0, came, FEW)
-    for before, event, _ in steps:
-        seen = None
+def rebuilt(learner: base.Learner[Any], steps: Sequence[Step], came: str) -> Past:
+    """The past that these steps of a file make, each of one event."""
+    past = Past(learner, steps[0].number if steps else 0, came, FEW)
+    for step in steps:
+        (event,), seen = step.events, None
         if isinstance(event, events.Observe):
             number, given, played = event.arrival[:3]
             if played is None:
-                state = compiled_rounds.whole(before)
+                state = compiled_rounds.whole(step.place.state)
                 played = played_point(learner, state, given, PastDecision(number, state).x(learner))
             seen = RoundFeedback(number, given, played)
-        past.add(Step(late.next_round(before), before, {}, (event,), seen))
+        past.add(step._replace(observed=seen))
     past.is_whole = True
     return past
 
 
-def played_point(learner: Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
+def played_point(learner: base.Learner[Any], state: Any, given: Feedback, x: Array) -> Array:
     k = given.rounds
     explores = learner.needs is Bandit and 1 < k <= learner.rounds_left(state)
     return capabilities.acts(learner, state, k)[k - 1, ...] if explores else x
@@ -528,7 +527,6 @@ def named(places: Iterable[int], x: Array, before: Array | None, name: Namer) ->
 
 
 def largest(size: Floats, most: int, share: float) -> list[int]:
-    """The places of the largest numbers, those above a share of the largest one."""
     order = np.argsort(-size, kind="stable")[:most].tolist()
     return [i for i in order if size[i] > share * size.max()]
 
@@ -549,7 +547,9 @@ def routes(K: oracle.HasLMO, x: Array) -> list[Route]:
 
 
 class LastRound:
-    def __init__(self, learner: Learner[Any], feedback: RoundFeedback | None, name: Namer) -> None:
+    def __init__(
+        self, learner: base.Learner[Any], feedback: RoundFeedback | None, name: Namer
+    ) -> None:
         self.K, self.feedback, self.name = learner.K, feedback, name
         self.gradients: FirstOrder | None = None
         self.loss, self.constraint = None, None  # type: Batch | None, Batch | None
@@ -576,9 +576,8 @@ class LastRound:
     def outlook(self, x: Array, before: Array | None) -> Outlook | None:
         if self.feedback is None:
             return None
-        gain, given = None, self.gradients
-        if before is not None and given is not None:
-            gain = arrays.inner(given.loss_gradient, before - x)
+        given = None if before is None else self.gradients
+        gain = None if given is None else arrays.inner(given.loss_gradient, before - x)
         (loss, limit), (loss_before, _) = self.values(x), self.values(before)
         return Outlook(
             self.feedback.round, loss, loss_before, limit, self.values(self.feedback.x)[1], gain
@@ -640,7 +639,7 @@ def _value(batch: Batch | None, x: Array | None) -> float | None:
 
 
 def explained(
-    learner: Learner[Any],
+    learner: base.Learner[Any],
     past: Past,
     now: Step,
     number: int,
@@ -651,7 +650,7 @@ def explained(
     """Explain the decision of the next round of a session that is here now, or of a pending one;
     `reasons` says why advisers were skipped.
     """
-    latest = compiled_rounds.whole(now.before)
+    latest = compiled_rounds.whole(now.place.state)
     pending = tuple(one.round for one in events.waiting(latest))
     if number not in (rounds := (*pending, late.next_round(latest))):
         raise InvalidInput(f"Expected a round that is pending or next, {rounds}, not {number}.")
@@ -682,7 +681,9 @@ def explained(
         observed=state.t,
         run_loss=None if run is None else run.run_loss,
         run_violation=None if run is None else run.run_violation,
-        proved=bound_so_far(learner, state) if state.t and hasattr(learner, "bound_of") else None,
+        proved=base.bound_so_far(learner, state)
+        if state.t and hasattr(learner, "bound_of")
+        else None,
         overrides=getattr(latest, "overrides", None),
         pending=pending,
         notes=(*newest.fullest(x), *learner.notes(state), *notes),
@@ -690,7 +691,7 @@ def explained(
 
 
 def _what_moved(
-    learner: Learner[Any], x: Array, last: Last, newest: LastRound, info: round_info.RoundInfo
+    learner: base.Learner[Any], x: Array, last: Last, newest: LastRound, info: round_info.RoundInfo
 ) -> dict[str, Any]:
     size, name, paths = np.abs(once(x)), newest.name, routes(learner.K, x)
     shown, closed = largest(size, MOST, SMALL), available.entries_out(learner.K, info)
@@ -714,7 +715,7 @@ def _what_moved(
 
 
 def _parts_of(
-    learner: Learner[Any], decided: PastDecision, last: Last, newest: LastRound
+    learner: base.Learner[Any], decided: PastDecision, last: Last, newest: LastRound
 ) -> dict[str, Any]:
     if not isinstance(learner, capabilities.MixesExperts):
         return {}

@@ -46,12 +46,10 @@ first, because it may be in the middle of a write.
 
 import json
 import math
-import os
 import sqlite3
-import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import pairwise
@@ -61,8 +59,8 @@ from typing import Any, NamedTuple, NoReturn, final
 
 import numpy as np
 
-from tidewolf.core import round_info, settings, types
-from tidewolf.core.arguments import as_kind, as_path, nearest_names, plain_name, shown
+from tidewolf.core import round_info, types
+from tidewolf.core.arguments import as_kind, as_path, nearest_names, shown
 from tidewolf.core.errors import (
     CheckpointError,
     InvalidInput,
@@ -76,8 +74,8 @@ from tidewolf.experiments import Choice, building
 from tidewolf.experiments.experiment import DEFAULT_LEARNERS, USUAL
 from tidewolf.experts import Categories, Context, Resolve, Season
 from tidewolf.files import FileFormat, Table, file_of, read_table
-from tidewolf.files.reading import PLAIN, as_format, clock_text
-from tidewolf.files.table import GAPS, align
+from tidewolf.files.reading import PLAIN, clock_text, read_cells
+from tidewolf.files.table import align, table_of
 from tidewolf.methods import base, capabilities
 from tidewolf.networks.network import routes_of
 from tidewolf.session import Session
@@ -163,7 +161,6 @@ class Line(NamedTuple):
 
     @property
     def is_row(self) -> bool:
-        """Whether the line has feedback on a round."""
         return bool(self.numbers) or self.played is not None
 
 
@@ -232,24 +229,6 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 # --- tables that grow -----------------------------------------------------------------------------
 
 
-class Grown(NamedTuple):
-    """A row of all tables.
-
-    Parameters
-    ----------
-    line : Line
-        Its content.
-    place : str
-        Its place in the first table.
-    has_gap : bool
-        Whether a number is missing, so that the row is not learned from.
-    """
-
-    line: Line
-    place: str
-    has_gap: bool
-
-
 @final
 class Follower:
     """Tables that grow, read together.
@@ -271,10 +250,10 @@ class Follower:
     >>> path = pathlib.Path(tempfile.mkdtemp(), "costs.csv")
     >>> _ = path.write_text("time,a,b\\n1,5,6\\n2,7,")
     >>> follower = Follower({"costs": path})
-    >>> [grown.line.numbers for grown in follower.poll()]
+    >>> [line.numbers for place, line in follower.poll()]
     [{'costs': {'a': 5.0, 'b': 6.0}}]
     >>> _ = path.write_text("time,a,b\\n1,5,6\\n2,7,8\\n")
-    >>> [grown.line.numbers for grown in follower.poll()]
+    >>> [line.numbers for place, line in follower.poll()]
     [{'costs': {'a': 7.0, 'b': 8.0}}]
     """
 
@@ -284,21 +263,21 @@ class Follower:
         require(
             tables, InvalidInput, "There is no table to follow: the file's [stream] names none."
         )
-        self._paths = {name: as_path(path, f"The table of {name}") for name, path in tables.items()}
-        self._format, self._gaps = as_format(format), settings.Text(choices=GAPS)(gaps, "gaps")
+        self._paths, self._format, self._gaps = dict(tables), format, gaps
         self._tables: dict[str, Table] = {}
         # what differs after one of the files was written to
         self._changed: list[tuple[int, int, int]] | None = None
         self._given = self._failures = 0
         self._last: Any = None  # the time of the last row that was given
 
-    def poll(self) -> list[Grown]:
+    def poll(self) -> list[tuple[str, Line | None]]:
         """The rows that are new in all tables.
 
         Returns
         -------
-        list of Grown
-            In order, each once.
+        list of tuple
+            Where each stands in the first table, and its content, None if a number is missing; in
+            order, each once.
 
         Raises
         ------
@@ -328,23 +307,12 @@ class Follower:
         return rows
 
     def _read(self, path: Path) -> Table | None:
-        is_text = path.name.lower().endswith((".csv", ".tsv"))
-        if not is_text or not "\n".encode(self._format.encoding).endswith(b"\n"):
+        if not path.name.lower().endswith((".csv", ".tsv")):
             return read_table(path, gaps=True, format=self._format)
-        lines, end, _ = path.read_bytes().rpartition(b"\n")
-        if not lines.partition(b"\n")[2].strip():
-            return None
-        with tempfile.TemporaryDirectory(prefix="tidewolf-") as folder:
-            copy = Path(folder, path.name)
-            copy.write_bytes(lines + end)
-            try:
-                table = read_table(copy, gaps=True, format=self._format)
-            except TidewolfError as error:
-                raise type(error)(str(error).replace(str(copy), str(path))) from None
-        places = [place.replace(str(copy), str(path)) for place in table.places]
-        return table._replace(places=places, file=str(path))
+        cells = read_cells(path, self._format, growing=True)
+        return table_of(cells, gaps=True) if len(cells.lines) else None
 
-    def _rows(self, tables: dict[str, Table]) -> list[Grown]:
+    def _rows(self, tables: dict[str, Table]) -> list[tuple[str, Line | None]]:
         times = [table.times for table in tables.values() if table.times is not None]
         if len(times) == len(tables) and len({one.dtype.kind for one in times}) == 1:
             end = min(one[-1] for one in times)
@@ -359,7 +327,7 @@ class Follower:
             )
             for (name, table), length in zip(tables.items(), lengths, strict=True)
         }
-        aligned, found = align(cut, self._gaps), list[Grown]()
+        aligned, found = align(cut, self._gaps), list[tuple[str, Line | None]]()
         first = next(iter(aligned.tables.values()))
         start = self._given
         if first.times is not None:  # the first rows may be gone
@@ -377,8 +345,8 @@ class Follower:
                 stamp = first.times[i]
                 is_date = isinstance(stamp, np.datetime64)
                 line = Line(time_of(clock_text(stamp) if is_date else stamp.item()), None, numbers)
-            seen = aligned.seen is None or bool(aligned.seen[i])
-            found.append(Grown(line, first.places[i], not seen))
+            seen = aligned.seen is None or aligned.seen[i]
+            found.append((first.places[i], line if seen else None))
         return found
 
 
@@ -423,15 +391,8 @@ def follows_clock(learner: base.Learner[Any]) -> bool:
 def given_demands(
     reader: building.RoundReader, row: Mapping[str, Any], before: list[float] | None
 ) -> list[float] | None:
-    said, network = row.get("demands"), reader.network
-    if said is None or network is None:
-        return before
-    if not isinstance(said, Mapping):
-        return [float(one) for one in (said if isinstance(said, list | tuple) else [said])]
-    if len(said) == len(network.demands) == 1:  # whatever it is called
-        return [float(one) for one in said.values()]
-    plain = {plain_name(str(name)): value for name, value in said.items()}
-    return [float(plain.get(plain_name(one.name), one.volume)) for one in network.demands]
+    sent = reader.demands(row)
+    return before if sent is None else sent[0].tolist()
 
 
 def with_last(numbers: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -564,7 +525,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         self,
         reader: building.RoundReader,
         learner: base.Learner[Any],
-        database: str | os.PathLike[str],
+        database: str | Path,
         *,
         read_only: bool = False,
     ) -> None:
@@ -572,33 +533,30 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         self._by_clock = follows_clock(learner)
         self._fills = getattr(reader.experiment.stream, "gaps", "") == "last"
         path = as_path(database, "The database").resolve()
-        self._log: RowLog | None = None
         if read_only and not path.exists():
             self.session: Session[Any] = Session(learner)
         else:
             self.session = Session.open(path, learner, read_only=read_only)
-        try:
-            if path.exists():
-                self._log = RowLog(path, self.rounds, read_only)
+        with ExitStack() as opened:
+            opened.callback(self.session.close)
+            self._log = RowLog(path, self.rounds, read_only)
+            opened.callback(self._log.close)
             self._resume(path)
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
 
     def _resume(self, path: Path) -> None:
         network, log = self.reader.network, self._log
         volumes = None if network is None else [float(one) for one in network.volumes]
-        rows = {} if log is None else log.read(0, self.rounds)
+        rows = log.read(0, self.rounds)
         if 0 in rows and rows[0].demands != volumes:
             raise OtherSettings(
                 f"{path} was begun with the demands {rows[0].demands}, not {volumes}: put them "
                 "back, or begin another database."
             )
-        if not rows and log is not None and not self._read_only:
+        if not rows and not self._read_only:
             log.write(Row(0, demands=volumes))
         last = "time IS NOT NULL ORDER BY round DESC LIMIT ?"
-        timed = [] if log is None else log.rows(last, WINDOW + 1)[::-1]
-        self._times = [row.time for row in timed if row.time is not None]
+        self._times = [row.time for row in log.rows(last, WINDOW + 1)[::-1] if row.time is not None]
         self._text: str | None = None
         self._last = rows.get(self.rounds) or Row(self.rounds, demands=volumes)
         if self._last.info and not self._read_only:  # a reader finds the decision in the file
@@ -606,7 +564,6 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
 
     @property
     def rounds(self) -> int:
-        """Rows taken so far."""
         return self.session.rounds
 
     def answer(self) -> str:
@@ -652,11 +609,10 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         CheckpointError
             If it could not be kept.
         """
-        if self._read_only or self._log is None:
-            raise InvalidInput("The database was opened read-only: it takes no rows.")
+        refuse(self._read_only, "The database was opened read-only: it takes no rows.")
         if not line.is_row:
-            return self._announce(line, self._log)
-        number = self._number(line, self._log)
+            return self._announce(line)
+        number = self._number(line)
         numbers = line.numbers
         if self._fills:
             numbers = with_last(numbers, self._log.read(number - 1).get(number - 1, Row(0)).numbers)
@@ -695,27 +651,22 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         return self.answer()
 
     def close(self) -> None:
-        """Close the file; a second call does nothing."""
-        if self._log is not None:
-            self._log.close()
-        self.session.close()
+        self._opened.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _number(self, line: Line, log: "RowLog") -> int:
+    def _number(self, line: Line) -> int:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         number, time = line.round, line.time
         is_new = time is None or last is None or time.stamp > last.stamp
-        if number is None and time is not None:
-            found = () if is_new else log.rows("time = ?", time.stamp)
-            number = upcoming if is_new else next((row.round for row in found), None)
-        elif number is None and last is None:
-            number = upcoming
+        if number is None and (time is not None or last is None):
+            old = () if is_new or time is None else self._log.rows("time = ?", time.stamp)
+            number = next((row.round for row in old), upcoming)
         if number == upcoming and is_new:
             return upcoming
         if number is not None and number < upcoming:
-            was = log.read(number).get(number, Row(number)).time
+            was = self._log.read(number).get(number, Row(number)).time
             if time is None or was is None or time.stamp == was.stamp:
                 return number
         at = "neither a time nor a round" if time is None else f"the time {time.given}"
@@ -725,7 +676,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
 
     # --- information about the next round ---------------------------------------------------------
 
-    def _announce(self, line: Line, log: "RowLog") -> str:
+    def _announce(self, line: Line) -> str:
         upcoming, last = self.rounds + 1, self._times[-1] if self._times else None
         is_early = line.time is not None and last is not None and line.time.stamp <= last.stamp
         if line.round not in (None, upcoming) or is_early:
@@ -734,7 +685,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         before, time = self._last, line.time or self._last.announced
         info = self._with_time(self._checked(line.info), time or expected(self._times))
         row = before._replace(info=info, announced=time)
-        log.write(row)
+        self._log.write(row)
         if info != before.info:
             self._decide(info)
         self._last, self._text = row, None
@@ -743,15 +694,10 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
     def _decide(self, info: Mapping[str, Any]) -> None:
         with suppress(InvalidInput):  # it was decided on something else
             if info:
-                self.session.play(**self._play_arguments(info))
+                self.session.play(**info)
                 return
         self.session.rollback(self.session.round)
-        self.session.play(**self._play_arguments(info))
-
-    def _play_arguments(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        shape, advice = self.reader.K.shape, info.get("advice", {})
-        points = {name: np.array(point).reshape(shape) for name, point in advice.items()}
-        return {**info, "advice": points} if points else dict(info)
+        self.session.play(**info)
 
     def _with_time(self, info: dict[str, Any], time: Time | None) -> dict[str, Any]:
         return info if not self._by_clock or time is None else {**info, "time": time.given}
@@ -763,12 +709,12 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         if "advice" in info:
             as_kind(info["advice"], Mapping, "Advice is points by name", InvalidInput)
             info["advice"] = {
-                name: self.reader.point(point, f"The advice {name!r}").reshape(-1).tolist()
+                name: self.reader.point(point, f"The advice {name!r}").tolist()
                 for name, point in info["advice"].items()
             }
         info = {key: value for key, value in info.items() if value != []}
         if info:
-            given_info = round_info.RoundInfo(**self._play_arguments(info))
+            given_info = round_info.RoundInfo(**info)
             self.learner.act(capabilities.with_info(self.learner, self.session.state, given_info))
         return info
 
@@ -779,8 +725,8 @@ class RowLog:
 
     def __init__(self, path: Path, rounds: int, read_only: bool) -> None:
         self._path, self._read_only = str(path), read_only
-        self._db = SQLite(path, "ro" if read_only else "rw")
-        if read_only:
+        self._db = SQLite(path, "ro" if read_only else "rw") if path.exists() else None
+        if read_only or self._db is None:
             return
         with self._errors():
             # a commit is flushed by the session's next one, a checkpoint of the log by itself
@@ -791,6 +737,7 @@ class RowLog:
                 self._db.execute("DELETE FROM live_rows WHERE round > ?", (rounds,))
 
     def write(self, *rows: Row) -> None:
+        assert self._db is not None
         with self._errors(), self._db.transaction():
             for row in rows:
                 packed = zlib.compress(json.dumps(row, allow_nan=False).encode(), 1)
@@ -802,6 +749,8 @@ class RowLog:
         return {row.round: row for row in self.rows(f"round IN ({places})", *rounds)}
 
     def rows(self, which: str, *values: float) -> list[Row]:
+        if self._db is None:
+            return []
         try:
             with self._errors():
                 packed = self._db.rows(f"SELECT row FROM live_rows WHERE {which}", values)
@@ -817,7 +766,8 @@ class RowLog:
         ]
 
     def close(self) -> None:
-        self._db.close()
+        if self._db is not None:
+            self._db.close()
 
     @contextmanager
     def _errors(self) -> Iterator[None]:

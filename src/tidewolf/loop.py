@@ -33,8 +33,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from tidewolf.core import arrays, conforming, errors, feedback, round_info
-from tidewolf.core.arguments import as_kind
+from tidewolf.core import arguments, arrays, conforming, errors, feedback, round_info
 from tidewolf.core.batch import NEVER, Batch, Stream
 from tidewolf.core.types import Array
 from tidewolf.functions import autograd, combined, support
@@ -118,7 +117,7 @@ def play(
     >>> next(moves).x, next(moves).x
     (array([0.5, 0.5]), array([1., 0.]))
     """
-    as_kind(learner, base.Learner, "Expected a learner such as LyapunovDescent(K)")
+    arguments.as_kind(learner, base.Learner, "Expected a learner such as LyapunovDescent(K)")
     if state is not None and not isinstance(state, learner.state_type):
         base.refuse_state(learner, state)
     if not isinstance(stream, Stream):
@@ -140,10 +139,10 @@ def _feed(
             f"Expected a Stream(losses, constraints), or rounds that are each {support.SUCH}, "
             f"not {type(rounds).__name__}."
         )
-    if arrays.as_count(first, "The first round", least=0):
-        raise errors.InvalidInput(
-            f"Rounds that come one by one begin with the next, not with {first}."
-        )
+    errors.refuse(
+        arrays.as_count(first, "The first round", least=0),
+        f"Rounds that come one by one begin with the next, not with {first}.",
+    )
     return _one_by_one(learner, items, learner.start() if state is None else state)
 
 

@@ -26,13 +26,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, final
 
 import numpy as np
 
-from tidewolf.core import arrays, errors
+from tidewolf.core import arrays, errors, round_info
 from tidewolf.core.feedback import Feedback, FirstOrder
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.learners.migration import Move
-from tidewolf.methods import base, capabilities, late
-from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
+from tidewolf.methods import base, capabilities, compiled_rounds, kernel_functions
 from tidewolf.methods.events import (
     Decide,
     Event,
@@ -41,9 +39,9 @@ from tidewolf.methods.events import (
     SetInfo,
     after,
     decision,
+    round_of,
     waiting,
 )
-from tidewolf.methods.kernel_functions import Functions
 
 S = TypeVar("S", bound=base.Progress)
 
@@ -62,42 +60,62 @@ REPLACED = "The learner was replaced before this round"
 class RoundFeedback(NamedTuple):
     round: int
     # functions if a kernel played the round of costs
-    given: Feedback | Functions
+    given: Feedback | kernel_functions.Functions
     # what was played
     x: Array
 
     @property
     def last(self) -> Feedback:
         given = self.given
-        if isinstance(given, Functions):
+        if isinstance(given, kernel_functions.Functions):
             return given.seen_at(0)
         if isinstance(given, FirstOrder) or given.rounds == 1:
             return given
         return type(given)(*(part[given.rounds - 1 :] for part in given))
 
 
+class Place(NamedTuple):
+    # an ArrayState if a kernel left it
+    state: Any
+    # the identities of the side information of rounds that wait, and of the next one, by round;
+    # empty text if it has none
+    info_ids: Mapping[int, str] = {}
+    # the number of the last event in a file, and its link
+    last: int = 0
+    link: bytes = b""
+
+    def after(self, event: Event, state: Any, last: int = 0, link: bytes = b"") -> "Place":
+        info_ids, number = self.info_ids, round_of(self.state, event)
+        if isinstance(event, SetInfo):
+            info_ids = {**info_ids, number: event.info.identity or ""}
+        elif number in info_ids and not isinstance(event, Decide):
+            info_ids = {one: given for one, given in info_ids.items() if one != number}
+        return Place(state, info_ids, last, link)
+
+    def committed(self, learner: base.Learner[Any]) -> "Place":
+        if isinstance(self.state, compiled_rounds.ArrayState):  # it is
+            return self
+        state = capabilities.committed(learner, self.state)
+        return self if state is self.state else self._replace(state=state)
+
+
 class Step(NamedTuple):
-    """What led from one state to the next; without events and feedback, where a session is."""
+    """What led from one place to the next; without events and feedback, where a session is."""
 
     # of the round that was next before it
     number: int
-    # the state, an ArrayState if a kernel left it; None: the session begins
-    before: Any
-    # the identities of side information before it, by round
-    info_ids: Mapping[int, str] = {}
+    # where it begins; without a state: the session begins
+    place: Place
     events: Sequence[Event] = ()
     # a kernel's round was played at the point of the state, and has what was given alone
-    observed: RoundFeedback | Feedback | Functions | None = None
+    observed: RoundFeedback | Feedback | kernel_functions.Functions | None = None
 
     @property
     def feedback(self) -> RoundFeedback | None:
         seen = self.observed
         if seen is None or isinstance(seen, RoundFeedback):
             return seen
-        return RoundFeedback(self.number, seen, self.before.x)
-
-    def starts_at(self, other: "Step") -> bool:
-        return self.before is other.before and self.info_ids is other.info_ids
+        return RoundFeedback(self.number, seen, self.place.state.x)
 
 
 class PastDecision(NamedTuple):
@@ -105,7 +123,7 @@ class PastDecision(NamedTuple):
     state: Any
     # the newest when it was decided
     feedback: RoundFeedback | None = None
-    info: RoundInfo | None = None
+    info: round_info.RoundInfo | None = None
 
     def x(self, learner: base.Learner[Any]) -> Array:
         own = decision(self.state, self.round)
@@ -133,17 +151,17 @@ class Past:
     ) -> None:
         self._learner, self.came, self._rounds = learner, came, rounds
         self._most = max(2, min(rounds, ROOM // max(1, math.prod(learner.K.shape))))
-        self._steps = deque([Step(number - 1, None)])
         # what was played before these steps, and the last step before them with feedback
-        self._last, self._over = Last(), Step(number - 1, None)
+        self._last, self._over = Last(), Step(number - 1, Place(None))
+        self._steps = deque([self._over])
         # whether all that the file of the session has is here
         self.is_whole = False
 
     def add(self, step: Step) -> None:
         steps, least = self._steps, step.number - self._most
-        if steps and steps[-1].starts_at(step):
+        if steps and steps[-1].place is step.place:
             steps.pop()  # it was refused
-        if step.events and (rounds := waiting(step.before)):
+        if step.events and (rounds := waiting(step.place.state)):
             least = min(least, rounds[0].round - 1)
         while steps and steps[0].number < least:
             gone = steps.popleft()
@@ -151,45 +169,41 @@ class Past:
         steps.append(step)
 
     def _pairs(self, now: Step) -> list[tuple[Step, Step]]:
-        steps = list(self._steps)
-        if steps and steps[-1].starts_at(now):
-            steps.pop()  # it was refused
-        return list(pairwise([*steps, now]))
+        made = [step for step in self._steps if step.place is not now.place]  # else it was refused
+        return list(pairwise([*made, now]))
 
-    def next_info(self, now: Step) -> RoundInfo | None:
-        found = None
-        for step in self._steps:
-            if step.number == now.number and not step.starts_at(now):
-                found = next((one.info for one in step.events if isinstance(one, SetInfo)), found)
-        return found
+    def next_info(self, now: Step) -> round_info.RoundInfo | None:
+        made = (step for step in reversed(self._steps) if step.place is not now.place)
+        events = (one for step in made if step.number == now.number for one in step.events)
+        return next((one.info for one in events if isinstance(one, SetInfo)), None)
 
     def newest_feedback(self, now: Step) -> RoundFeedback | None:
-        made = (step for step in reversed(self._steps) if not step.starts_at(now))
+        made = (step for step in reversed(self._steps) if step.place is not now.place)
         return next((step for step in made if step.observed is not None), self._over).feedback
 
     def decisions(self, now: Step) -> dict[int, PastDecision]:
         feedback, found, info = (
             self._over.feedback,
             dict[int, PastDecision](),
-            dict[int, RoundInfo](),
+            dict[int, round_info.RoundInfo](),
         )
         for step, then in self._pairs(now):
-            if step.before is None:
+            if step.place.state is None:
                 continue  # the session begins
             number = decided = step.number
             for event in step.events:
                 if isinstance(event, SetInfo):
                     info[decided] = event.info
                 decided += isinstance(event, Decide)
-            rounds = [one.round for one in waiting(then.before) if one.round >= number]
-            where = dict.fromkeys(rounds, then.before)
+            rounds = [one.round for one in waiting(then.place.state) if one.round >= number]
+            where = dict.fromkeys(rounds, then.place.state)
             if number < then.number:
-                where.setdefault(number, step.before)
+                where.setdefault(number, step.place.state)
             for one, state in where.items():
                 found[one] = PastDecision(one, state, feedback, info.get(one))
             feedback = step.feedback or feedback
-        found[now.number] = PastDecision(now.number, now.before, feedback, info.get(now.number))
-        return found
+        last = PastDecision(now.number, now.place.state, feedback, info.get(now.number))
+        return found | {now.number: last}
 
     def decision_of(self, number: int, now: Step) -> tuple[PastDecision, Last]:
         """A round that is pending or next as it was decided, and what is known of the decision
@@ -197,10 +211,10 @@ class Past:
         """
         decisions = self.decisions(now)
         if number not in decisions:  # it was decided before these steps
-            return PastDecision(number, whole(now.before)), Last()
+            return PastDecision(number, compiled_rounds.whole(now.place.state)), Last()
         earlier = [one for one in decisions if one < number]
         both = decisions[number], decisions[max(earlier, default=number)]
-        own, before = (one._replace(state=whole(one.state)) for one in both)
+        own, before = (one._replace(state=compiled_rounds.whole(one.state)) for one in both)
         if not earlier:
             return own, self._last
         x = before.x(self._learner)
@@ -236,7 +250,7 @@ class Past:
             name, lost = getattr(move.old, "names", range(len(flat))), (move.to < 0) & (flat > 0.0)
             gone = {str(name[i]): float(flat[i]) for i in np.flatnonzero(lost).tolist()}
             past._last = Last(None, last.round, move.scattered(last.x), gone)
-            past._over = Step(number, None, observed=own.feedback if move.stays else None)
+            past._over = past._over._replace(observed=own.feedback if move.stays else None)
         return past
 
 
@@ -269,38 +283,16 @@ class Memory(Generic[S]):
         info_ids: Mapping[int, str] | None = None,
         contents: Mapping[int, str | None] | None = None,
     ) -> None:
-        self.learner, self._state = learner, state
-        # what a kernel left, if that is newer than the state
-        self.arrays: ArrayState | None = None
-        # the identities of side information, by round; empty text if it has none
-        self.info_ids: Mapping[int, str] = info_ids or {}
-        self.numbered = contents is not None
-        # the identities of what was observed of the last rounds
-        self.contents: Mapping[int, str | None] = contents or {}
-
-    @property
-    def state(self) -> S:
-        state: S = self._state if self.arrays is None else self.arrays.state
-        return state
-
-    def begin_arrays(self, kernel: CompiledRounds) -> ArrayState | None:
-        """What a kernel continues from, if rounds come in order; None if it cannot."""
-        state: Any = self.state
-        if not (self.numbered or self.info_ids) and kernel.plays_live and kernel.takes(state):
-            self.arrays = kernel.begin(state)
-        return self.arrays
-
-    def is_next(self, number: int) -> bool:
-        """Whether a kernel may play the round of this number: it notes no contents."""
-        return False
-
-    def take_arrays(self, found: Progressed, step: Step, by_number: bool) -> None:
-        self.arrays = found.after
+        self.learner, self.place = learner, Place(state, info_ids or {})
+        # whether rounds are numbered, and the identities of what was observed of the last ones
+        self.numbered, self.contents = contents is not None, contents or {}
 
     def copy(self) -> "Memory[S]":
-        return Memory(
-            self.learner, self.state, self.info_ids, self.contents if self.numbered else None
+        state, contents = (
+            compiled_rounds.whole(self.place.state),
+            self.contents if self.numbered else None,
         )
+        return Memory(self.learner, state, self.place.info_ids, contents)
 
     def content_of(self, number: int) -> str | None:
         return self.contents.get(number)
@@ -312,72 +304,57 @@ class Memory(Generic[S]):
         if it has none, and None if rounds are not numbered. `commit_next`: whether the round that
         is next then is committed at once.
         """
-        before = self.state
-        state, info_ids, over = self._after(before, self.info_ids, events, content)
+        before = self.place
+        place = self._after(before, events)
         if commit_next:
-            state = capabilities.committed(self.learner, state)
-        if self.state is not before:
-            raise errors.InvalidInput(
-                "A function called observe while evaluated: only that call counts."
-            )
+            place = place.committed(self.learner)
+        errors.refuse(
+            self.place is not before,
+            "A function called observe while evaluated: only that call counts.",
+        )
+        over = {
+            round_of(place.state, event): EXPIRED if isinstance(event, Expire) else content or None
+            for event in events
+            if isinstance(event, Observe | Expire)
+        }
         numbered = self.numbered or content is not None or EXPIRED in over.values()
         contents = dict([*{**self.contents, **over}.items()][-REMEMBERED:] if numbered else ())
         # Signals are handled after calls, so an interrupt finds all of this done or nothing.
-        self._state, self.arrays, self.info_ids = state, None, info_ids
-        self.numbered, self.contents = numbered, contents
+        self.place, self.numbered, self.contents = place, numbered, contents
 
-    def _after(
-        self,
-        state: Any,
-        info_ids: Mapping[int, str],
-        events: Sequence[Event],
-        content: str | None = None,
-    ) -> tuple[Any, Mapping[int, str], dict[int, str | None]]:
-        """The state after these events, the identities of side information then, and what the
-        rounds held that are over.
-        """
-        over = dict[int, str | None]()
+    def _after(self, place: Place, events: Sequence[Event]) -> Place:
         for event in events:
-            if isinstance(event, SetInfo):
-                info_ids = {**info_ids, late.next_round(state): event.info.identity or ""}
-            state = after(self.learner, state, event)
-            if isinstance(event, Observe | Expire):
-                number = event.arrival.round if isinstance(event, Observe) else event.round
-                over[number] = content or None if isinstance(event, Observe) else EXPIRED
-                info_ids = {one: own for one, own in info_ids.items() if one != number}
-        return state, info_ids, over
+            place = place.after(
+                event, after(self.learner, compiled_rounds.whole(place.state), event)
+            )
+        return place
 
     def migrate(self, learner: base.Learner[Any], state: Any) -> None:
         """Continue with another learner, from a state of its own; rounds that are pending no more
         expired, and side information of the next round is to be given again.
         """
-        info_ids, gone = carried(self.state, self.info_ids, state)
-        contents = {**self.contents, **gone}
-        self.learner, self._state, self.arrays = learner, state, None
-        self.info_ids, self.contents = info_ids, contents
-
-    def commit_next(self) -> None:
-        self._state, self.arrays = capabilities.committed(self.learner, self.state), None
+        info_ids, gone = carried(self.place, state)
+        place, contents = Place(state, info_ids), {**self.contents, **gone}
+        self.learner, self.place, self.contents = learner, place, contents
 
     def rollback(self, number: int, then: Step | None) -> None:
-        if then is None or number in then.info_ids:
+        if then is None or number in then.place.info_ids:
             raise errors.InvalidInput(
                 f"Round {number} cannot be gone back to: in memory a session goes back "
                 f"{BACK} rounds at most, to where it began. Session.open(path, learner) keeps all."
             )
-        state, info_ids, _ = self._after(whole(then.before), then.info_ids, then.events)
+        place = self._after(then.place, then.events)
+        if isinstance(place.state, compiled_rounds.ArrayState):
+            place = Place(place.state.state, place.info_ids)
         before = {one: content for one, content in self.contents.items() if one < number}
-        contents = {one: it for one, it in before.items() if decision(state, one) is None}
-        self._state, self.arrays, self.info_ids = state, None, info_ids
-        self.numbered, self.contents = bool(contents), contents
+        contents = {one: it for one, it in before.items() if decision(place.state, one) is None}
+        self.place, self.numbered, self.contents = place, bool(contents), contents
 
 
-def carried(
-    before: Any, info_ids: Mapping[int, str], after: Any
-) -> tuple[dict[int, str], dict[int, str | None]]:
+def carried(before: Place, after: Any) -> tuple[dict[int, str], dict[int, str | None]]:
     """What stays known of rounds in a state of another learner: the identities of their side
     information, and as contents, which rounds no longer wait.
     """
-    lost = [one.round for one in waiting(before) if decision(after, one.round) is None]
-    kept = {one: own for one, own in info_ids.items() if decision(after, one)}
+    lost = [one.round for one in waiting(before.state) if decision(after, one.round) is None]
+    kept = {one: own for one, own in before.info_ids.items() if decision(after, one)}
     return kept, dict.fromkeys(lost, EXPIRED)

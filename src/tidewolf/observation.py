@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tidewolf.core import arrays, conforming, frames, oracle, round_info
+from tidewolf.core import arrays, conforming, frames, oracle, round_info, values
 from tidewolf.core.arguments import as_items, listed, shown
 from tidewolf.core.batch import Batch, Stream, as_constraints
 from tidewolf.core.errors import InvalidInput, NotAMember, NotSupported, WrongShape, WrongType
@@ -22,11 +22,9 @@ from tidewolf.core.feedback import (
     per_constraint_feedback,
 )
 from tidewolf.core.types import Array, Floats
-from tidewolf.core.values import identity
 from tidewolf.functions import combined, support
 from tidewolf.functions.linear import Affine, Capacity, Linear, weighted_rows
-from tidewolf.methods import base, capabilities, partly_seen
-from tidewolf.methods.compiled_rounds import whole
+from tidewolf.methods import base, capabilities, compiled_rounds, partly_seen
 from tidewolf.sets.simplices import Simplex, SimplexProduct
 
 _DOUBLE = np.dtype(np.float64)
@@ -91,8 +89,9 @@ def given_functions(learner: base.Learner[Any], given: dict[str, Any]) -> FullIn
     if "weights" in given:
         limits.append(_weighted(learner, given["weights"], given["budgets"]))
     if "capacities" in given:
-        c = point(learner, given["capacities"], "capacities")
-        limits.append(Capacity._unchecked(c=c[None, ...]))
+        limits.append(
+            Capacity._unchecked(c=point(learner, given["capacities"], "capacities")[None, ...])
+        )
     if limits:
         more = constraint if isinstance(constraint, list | tuple) else [constraint]
         constraint = [*limits, *([] if constraint is None else more)]
@@ -120,15 +119,17 @@ def charged(
         )
     above = list[Batch]()
     for name, budget in budgets.items():
-        horizon = getattr(learner, "horizon", None)
-        plan = np.array([budget.planned(number, state.budgets.elapsed, horizon)])
+        plan = np.array(
+            [budget.planned(number, state.budgets.elapsed, getattr(learner, "horizon", None))]
+        )
         if isinstance(one := spend[name], Batch):
             above.append(combined.Sum(one, Affine(np.zeros((1, *learner.K.shape)), plan)))
         else:
             row = point(learner, one, f"The spend of {name!r}")
             above.append(Affine._unchecked(A=row[None, ...], b=arrays.like(plan, row)))
-    parts = (seen.losses, *above)
-    return FullInformation(combined.Charged(parts=parts, names=tuple(budgets)), seen.constraints)
+    return FullInformation(
+        combined.Charged(parts=(seen.losses, *above), names=tuple(budgets)), seen.constraints
+    )
 
 
 def _weighted(learner: base.Learner[Any], weights: Any, budgets: Any) -> Batch:
@@ -238,7 +239,10 @@ def require_functions(
             raise WrongType(f"The {name} must be a batch, as Linear.one(costs), not {batch!r}.")
     shape, (f, g) = learner.K.shape, seen
     if not (len(f) == len(g) == 1 and f.shape == g.shape == shape):
-        stream, most = Stream(*seen), capabilities.rounds_at_once(learner, whole(state))
+        stream, most = (
+            Stream(*seen),
+            capabilities.rounds_at_once(learner, compiled_rounds.whole(state)),
+        )
         if stream.shape != shape:
             raise WrongShape(f"Expected functions of points of shape {shape}, not {stream.shape}.")
         if not 1 <= len(stream) <= most:
@@ -302,7 +306,7 @@ def imputed(
 
 
 def is_vector(x: object, n: int) -> bool:
-    return type(x) is np.ndarray and x.dtype == _DOUBLE and x.shape == (n,)
+    return type(x) is np.ndarray and x.dtype is _DOUBLE and x.shape == (n,)
 
 
 def content(seen: Feedback, played: Array | None, costs: Array | None = None) -> str:
@@ -312,6 +316,6 @@ def content(seen: Feedback, played: Array | None, costs: Array | None = None) ->
     if costs is not None and isinstance(seen, FullInformation) and isinstance(seen.losses, Linear):
         seen = seen._replace(losses=Linear._unchecked(C=costs[None, ...]))
     try:
-        return identity((type(seen).__name__, tuple(seen), played))
+        return values.identity((type(seen).__name__, tuple(seen), played))
     except NotSupported:
         return ""

@@ -28,21 +28,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from functools import partial
-from typing import Any, Generic, TypeVar, final
+from typing import Any, Generic, TypeVar, cast, final
 
 from tidewolf import explanation, observation
-from tidewolf.core import batch, checkpoint, errors
+from tidewolf.core import batch, checkpoint, errors, round_info
 from tidewolf.core.arguments import as_items, as_kind, as_path, as_text, shown
 from tidewolf.core.arrays import SILENCE, as_count, as_number, as_own
 from tidewolf.core.feedback import Bandit, Feedback, FullInformation
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.deadline import Advisers
 from tidewolf.experts.base import AdviserFailed, asking, naming_who_fails
 from tidewolf.functions.linear import Linear
-from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, RoundFeedback, Step
-from tidewolf.methods import capabilities, compiled_rounds, late
-from tidewolf.methods.base import Bound, Learner, Progress, bound_so_far, few_threads, refuse_state
+from tidewolf.memory import EXPIRED, FEW, OPENED, Memory, Past, Place, RoundFeedback, Step
+from tidewolf.methods import base, capabilities, late, partly_seen
+from tidewolf.methods.compiled_rounds import ArrayState, Progressed, whole
 from tidewolf.methods.events import (
     Event,
     Observe,
@@ -54,10 +53,9 @@ from tidewolf.methods.events import (
     waiting,
 )
 from tidewolf.methods.kernel_functions import Functions
-from tidewolf.methods.partly_seen import LastCosts
 from tidewolf.storage import Journal, SessionStore, backend
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 T = TypeVar("T")
 
 # Rounds that are decided at once, at most.
@@ -108,11 +106,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     """
 
     def __init__(
-        self, learner: Learner[S], state: S | None = None, *, expire_after: int | None = None
+        self, learner: base.Learner[S], state: S | None = None, *, expire_after: int | None = None
     ) -> None:
-        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
+        as_kind(learner, base.Learner, "Expected a learner such as Ensemble(K)")
         if state is not None and not isinstance(state, learner.state_type):
-            refuse_state(learner, state)
+            base.refuse_state(learner, state)
         self.expire_after = None if expire_after is None else as_count(expire_after, "expire_after")
         self._journal: Journal[S] | None = None
         self._keeper: Memory[S] | Journal[S] = Memory(
@@ -130,10 +128,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock, the threads of advisers and the past: a copy has its own."""
         if not isinstance(self._keeper, Memory):
-            words = "A durable session cannot be copied or pickled; save(path) copies its state."
-            raise errors.NotSupported(words)
+            raise errors.NotSupported(
+                "A durable session cannot be copied or pickled; save(path) copies its state."
+            )
         with self._turn:
-            own = {"_keeper": self._keeper.copy(), "_shown": compiled_rounds.whole(self._shown)}
+            own = {"_keeper": self._keeper.copy(), "_shown": whole(self._shown)}
         own["_advisers"] = self._advisers.copy()
         return {**vars(self), **own, "_turn": None, "_past": None}
 
@@ -145,7 +144,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def open(
         cls,
         path: str | os.PathLike[str] | SessionStore,
-        learner: Learner[S],
+        learner: base.Learner[S],
         *,
         snapshot_every: int = 100,
         keep_history: bool = True,
@@ -195,32 +194,34 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             If the file is changed, cut short, or of a tidewolf that this one cannot read.
         """
         session, kept = cls(learner, expire_after=expire_after), backend(path, name, read_only)
-        journal = Journal(kept, learner, snapshot_every=snapshot_every, keep_history=keep_history)
-        session._keeper = session._journal = journal
+        session._keeper = session._journal = Journal(
+            kept, learner, snapshot_every=snapshot_every, keep_history=keep_history
+        )
         session._past = Past(learner, late.next_round(session._now), OPENED, FEW)
         return session
 
     @property
-    def learner(self) -> Learner[S]:
+    def learner(self) -> base.Learner[S]:
         """The learner that decides."""
         return self._keeper.learner
 
     @property
     def _now(self) -> S:
         """The state now, which the keeper alone holds: an interrupt cannot part the two."""
-        if self._keeper.arrays is None:
-            return self._keeper.state
-        with self._turn:  # made of what a kernel left, once
-            return self._keeper.state
+        state: Any = self._keeper.place.state
+        if isinstance(state, ArrayState):
+            with self._turn:  # made of what a kernel left, once
+                state = state.state
+        return cast(S, state)
 
     @property
     def _progress(self) -> Any:
-        return self._keeper.arrays or self._keeper.state
+        return self._keeper.place.state
 
     @property
-    def _place(self) -> Step:
-        state = self._progress
-        return Step(late.next_round(state), state, self._keeper.info_ids)
+    def _here(self) -> Step:
+        place = self._keeper.place
+        return Step(late.next_round(place.state), place)
 
     def _ask(self, do: Callable[[], T]) -> T:
         """Once more if an adviser failed, which is skipped from then on. In a context of its own
@@ -239,13 +240,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         return copy_context().run(ask)
 
     def _commit_next(
-        self, info: RoundInfo | None, until: float | None, then: Sequence[Event] = ()
+        self, info: round_info.RoundInfo | None, until: float | None, then: Sequence[Event] = ()
     ) -> None:
         """Commit the next round with its side information, then apply `then`. Once decisions have
         had a deadline, or an adviser has failed, each adviser that is late or fails is skipped, and
         its name is kept.
         """
-        state, known = self._now, info or RoundInfo()
+        state, known = self._now, info or round_info.RoundInfo()
         heard = self._advisers.hear(lambda: after(self.learner, state, SetInfo(known)), until)
         self._advisers.skip(heard.skipped, late.next_round(state))
         skipped = tuple({**dict.fromkeys(self._skipped_already), **heard.skipped})
@@ -256,8 +257,8 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if events or then:
                 self._take([*events, *then])
             else:
-                self._past.add(self._place)
-                self._keeper.commit_next()
+                self._past.add(self._here)
+                self._keeper.place = self._keeper.place.committed(self.learner)
 
     def _take(
         self,
@@ -269,7 +270,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         is what explanations need of the feedback.
         """
         keeper, at_once = self._keeper, not self._advisers.in_threads
-        self._past.add(self._place._replace(events=events, observed=observed))
+        self._past.add(self._here._replace(events=events, observed=observed))
         if not at_once or observed is None:
             keeper.take(events, content, commit_next=at_once)
             return
@@ -283,12 +284,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     def close(self) -> None:
         """Close the database. Does nothing for a session in memory; safe to call twice."""
         if self._journal is not None:
-            self._journal.close()
+            with self._turn:
+                self._journal.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def migrate(self, learner: Learner[S]) -> None:
+    def migrate(self, learner: base.Learner[S]) -> None:
         """Replace the learner by another of the same kind: over a set that changed, such as a
         network with a new link, or with other settings.
 
@@ -324,16 +326,16 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.play(), session.rounds
         (array([1., 1., 0.]), 1)
         """
-        as_kind(learner, Learner, "Expected a learner such as Ensemble(K)")
+        as_kind(learner, base.Learner, "Expected a learner such as Ensemble(K)")
         with self._turn, SILENCE:
             before = self._now if self._advisers.is_busy else self.state
             state = capabilities.migrated(learner, before, self.learner)
-            past = self._past.migrated(learner, self._place)
+            past = self._past.migrated(learner, self._here)
             try:
                 self._keeper.migrate(learner, state)
                 self._asked = set()
             finally:
-                if self._keeper.state is not before:
+                if self._now is not before:
                     self._past = past
 
     def rollback(self, round: int) -> None:
@@ -370,11 +372,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if number > (upcoming := late.next_round(self._now)):
                 raise errors.InvalidInput(f"Round {number} has not come: {upcoming} is next.")
             self._shown, before = None, self._now
-            past, then = self._past.back_to(number, self._place)
+            past, then = self._past.back_to(number, self._here)
             try:
                 self._keeper.rollback(number, then)
             finally:
-                if self._keeper.state is not before:
+                if self._now is not before:
                     self._past = past
 
     def history(self) -> Iterator[Feedback]:
@@ -405,7 +407,11 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], learner: Learner[S], *, expire_after: int | None = None
+        cls,
+        path: str | os.PathLike[str],
+        learner: base.Learner[S],
+        *,
+        expire_after: int | None = None,
     ) -> "Session[S]":
         """The session saved at `path`, to resume from: bit for bit on the same machine and
         versions.
@@ -470,7 +476,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             If it cannot be written, such as on a full disk; the old file stays.
         """
         with self._turn:  # all of one moment
-            learner, state, info_ids = self.learner, self._now, self._keeper.info_ids
+            learner, state, info_ids = self.learner, self._now, self._keeper.place.info_ids
             contents = dict(self._keeper.contents) if self._keeper.numbered else None
         data = checkpoint.with_session(learner.save(state), info_ids, contents)
         try:
@@ -522,13 +528,15 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         1
         """
         state = self._progress
-        return int(getattr(getattr(state, "since", state), "costs", LastCosts()).imputed)
+        return int(
+            getattr(getattr(state, "since", state), "costs", partly_seen.LastCosts()).imputed
+        )
 
     @property
     def last_played(self) -> Array | None:
         """What was played in the round that was observed last; None if that is not known."""
         with self._turn:
-            seen = self._past.newest_feedback(self._place)
+            seen = self._past.newest_feedback(self._here)
             return None if seen is None else seen.x
 
     @property
@@ -537,7 +545,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         None if only numbers were observed.
         """
         with self._turn:
-            newest = self._past.newest_feedback(self._place)
+            newest = self._past.newest_feedback(self._here)
             seen = None if newest is None else newest.last
             return (seen.losses, seen.constraints) if isinstance(seen, FullInformation) else None
 
@@ -589,14 +597,17 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.overrides.saved_loss
         0.5
         """
-        found: late.Overrides = getattr(self._now, "overrides", late.Overrides())
+        state = self._progress
+        found: late.Overrides = getattr(
+            getattr(state, "since", state), "overrides", late.Overrides()
+        )
         return found
 
     def __repr__(self) -> str:
         state = self._now
         return f"Session of {self.learner!r}: {state.t} rounds, {state.calls} oracle calls"
 
-    def certificate(self) -> Bound:
+    def certificate(self) -> base.Bound:
         """Upper bounds on the regret and on the total violation of the rounds observed so far. They
         take a few oracle calls.
 
@@ -620,7 +631,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.certificate().regret < 10.0
         True
         """
-        return bound_so_far(self.learner, self.state)
+        return base.bound_so_far(self.learner, self.state)
 
     def explain(
         self, *, round: int | None = None, names: Sequence[str] | None = None
@@ -666,12 +677,12 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             absent = self._advisers.absent.items()
             skipped = {name: one.why for name, one in absent if one.last == number}
             past, journal, steps = self._past, self._journal, list[Any]()
-            is_known = past.is_whole or past.decision_of(number, self._place)[1].round is not None
+            is_known = past.is_whole or past.decision_of(number, self._here)[1].round is not None
             if journal is not None and number > 0 and not is_known:
                 with suppress(errors.TidewolfError):
                     steps = journal.way()
                 self._past = explanation.rebuilt(self.learner, steps, past.came)
-            known = self._past, self._place, number, names, skipped
+            known = self._past, self._here, number, names, skipped
             return explanation.explained(self.learner, *known, self._expired_in_words())
 
     def play(
@@ -738,19 +749,19 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         >>> session.pending
         (0, 1, 2)
         """
-        arrays, info = self._keeper.arrays, None
-        if arrays is not None and (
+        now, info = self._keeper.place.state, None
+        if isinstance(now, ArrayState) and (
             round is time is context is advice is forecast is unavailable is deadline is None
         ):
-            self._shown = arrays
-            return arrays.x
+            self._shown = now
+            return now.x
         if isinstance(advice, Mapping):
             advice = {
                 name: observation.by_name(self.learner, x, f"The advice {shown(name)}", gaps=True)
                 for name, x in advice.items()
             }
         if not time is context is advice is forecast is unavailable is None:
-            info = RoundInfo(time, context, advice, forecast, unavailable)
+            info = round_info.RoundInfo(time, context, advice, forecast, unavailable)
             observation.require_fitting(self.learner, info)
         number = None if round is None else as_count(round, "The round", least=0)
         if deadline is not None:
@@ -764,18 +775,20 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 self._advisers.limit(deadline)
             return self._ask(lambda: self._decision(number, info, until))
 
-    def _decision(self, number: int | None, info: RoundInfo | None, until: float | None) -> Array:
+    def _decision(
+        self, number: int | None, info: round_info.RoundInfo | None, until: float | None
+    ) -> Array:
         state, upcoming = self._now, late.next_round(self._now)
-        is_shown = compiled_rounds.whole(self._shown) is state
+        is_shown = whole(self._shown) is state
         number = current_round(state) if number is None else number
         own = decision(state, number)
         if own is not None:
             self._require_info(number, info)
         elif number > upcoming or (number == upcoming and waiting(state)):
-            if number - upcoming > MOST_AHEAD:
-                raise errors.InvalidInput(
-                    f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}."
-                )
+            errors.refuse(
+                number - upcoming > MOST_AHEAD,
+                f"Round {number} is more than {MOST_AHEAD} rounds after the next, {upcoming}.",
+            )
             if not self._advisers.in_threads:
                 self._take(deciding(state, number, info, self.expire_after))
             else:
@@ -787,7 +800,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             return own.x
         if number < upcoming:
             raise errors.InvalidInput(f"Round {number} {self._over(number)}; {upcoming} is next.")
-        if number in self._keeper.info_ids and (is_shown or not self._skipped_already):
+        if number in self._keeper.place.info_ids and (is_shown or not self._skipped_already):
             self._require_info(number, info)
         elif info is not None:
             if is_shown:
@@ -802,13 +815,13 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
     @property
     def _skipped_already(self) -> tuple[str, ...]:
         """Experts skipped when the next round was committed without side information."""
-        info = self._past.next_info(self._place)
+        info = self._past.next_info(self._here)
         return () if info is None or not info.says_nothing else info.skipped or ()
 
-    def _require_info(self, number: int, info: RoundInfo | None) -> None:
+    def _require_info(self, number: int, info: round_info.RoundInfo | None) -> None:
         if info is None:
             return
-        given, decided_on = info.identity or "", self._keeper.info_ids.get(number)
+        given, decided_on = info.identity or "", self._keeper.place.info_ids.get(number)
         if not given or given != decided_on:
             when = "before this was" if decided_on is None else "when something else was"
             raise errors.OtherContent(
@@ -820,15 +833,18 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             return "expired: its feedback came too late (expire_after)"
         return "was observed already"
 
-    def _require_same_point(self, state: S, info: RoundInfo, until: float | None) -> None:
+    def _require_same_point(
+        self, state: S, info: round_info.RoundInfo, until: float | None
+    ) -> None:
         known = partial(capabilities.with_info, self.learner, state, info)
         with self._advisers.hear(known, until).again():
             is_same = self.learner.act(state) == self.learner.act(known())
-        if not bool(is_same.all()):
-            raise errors.OtherContent(
-                f"Round {late.next_round(state)} was decided before this was known, which changes "
-                "it: rollback to decide it again."
-            )
+        errors.require(
+            bool(is_same.all()),
+            errors.OtherContent,
+            f"Round {late.next_round(state)} was decided before this was known, which changes "
+            "it: rollback to decide it again.",
+        )
 
     def observe(
         self,
@@ -969,7 +985,6 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
 
     @property
     def _last_costs(self) -> Any:
-        """What is remembered of costs; None if the learner remembers none."""
         state = self._progress
         last = getattr(getattr(state, "since", state), "costs", None)
         if last is None or last.values is not None:
@@ -994,21 +1009,32 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         """Observe per round of these functions through the learner's kernel, if rounds come one by
         one and nothing is known before them; False if that cannot be.
         """
-        keeper = self._keeper
+        keeper, journal = self._keeper, self._journal
         if self._advisers.in_threads or not (number is None or type(number) is int):
             return False
         with self._turn:
-            before = keeper.arrays or keeper.begin_arrays(kernel)
-            if before is None or not (
-                before.is_plain and (number is None or keeper.is_next(number))
+            place = keeper.place
+            if not isinstance(place.state, ArrayState):
+                in_order = not (keeper.numbered or place.info_ids)
+                begins = in_order if journal is None else not kernel.advisers
+                if not (begins and kernel.plays_live and kernel.takes(place.state)):
+                    return False
+                place = keeper.place = place._replace(state=kernel.begin(place.state))
+            before = place.state
+            # a session in memory notes no contents of numbered rounds here
+            if not before.is_plain or not (
+                number is None or (journal is not None and number == before.number)
             ):
                 return False
-            found = kernel.play(before, functions, 0, 1)
+            found: Progressed = kernel.play(before, functions, 0, 1)
             if found.done:
-                step = Step(before.number, before, keeper.info_ids, (), given)
+                step = Step(before.number, place, (), given)
                 self._past.add(step)
-                keeper.take_arrays(found, step, number is not None)
-            return bool(found.done)
+                if journal is None:
+                    keeper.place = Place(found.after)
+                else:
+                    journal.take_arrays(found, step, number is not None)
+            return found.done > 0
 
     def _observe(
         self,
@@ -1019,16 +1045,16 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         costs: Array | None = None,
     ) -> None:
         """`last` is what is remembered of costs after this, `costs` those of it that were seen."""
-        keeper, now, content = self._keeper, self._progress, None
+        keeper, now = self._keeper, self._progress
         learner, pending, current = keeper.learner, waiting(now), current_round(now)
-        if number is not None or keeper.numbered or pending:
-            content = observation.content(seen, played, costs)
+        is_numbered = number is not None or keeper.numbered or pending
+        content = observation.content(seen, played, costs) if is_numbered else None
         number = current if number is None else number
         own = decision(now, number) if pending else None
         if own is None and number != current:
             self._require_same_content(number, content)
             return
-        is_committed = isinstance(now, compiled_rounds.ArrayState)
+        is_committed = isinstance(now, ArrayState)
         before = now if is_committed or own is not None else self.state
         x = now.x if is_committed else learner.act(before) if own is None else own.x
         if played is not None:
@@ -1036,25 +1062,24 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             if bool((played == x).all()):
                 played = None
         reads = self.state if own is not None and learner.needs is Bandit else before
-        given = number, seen, x, played, bool(pending), self._asked, last
-        arrival = observation.arrival(learner, reads, *given)
-        ahead = own is None and pending
-        events = deciding(before, number, None, self.expire_after) if ahead else []
-        if self._progress is not before:
-            raise errors.InvalidInput("A function called observe while it was evaluated.")
+        arrival = observation.arrival(
+            learner, reads, number, seen, x, played, bool(pending), self._asked, last
+        )
+        events = deciding(before, number, None, self.expire_after) if pending and not own else []
+        errors.refuse(
+            self._progress is not before, "A function called observe while it was evaluated."
+        )
         is_committed = is_committed or capabilities.is_committed(learner, before)
-        point = x if played is None else played
-        if played is None and learner.needs is Bandit:
-            point = explanation.played_point(learner, before, seen, x)
+        point = explanation.played_point(learner, before, seen, x) if played is None else played
         events.append(Observe(arrival, is_committed))
-        with few_threads(learner.K):
+        with base.few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))
 
     def _require_same_content(self, number: int, content: str | None) -> None:
-        if number >= late.next_round(self._now):
-            raise errors.InvalidInput(
-                f"Round {number} was not decided yet: call play(round={number}) first."
-            )
+        errors.refuse(
+            number >= late.next_round(self._now),
+            f"Round {number} was not decided yet: call play(round={number}) first.",
+        )
         was, why = self._keeper.content_of(number), " with other content, which is kept"
         if was == EXPIRED:
             why = ""

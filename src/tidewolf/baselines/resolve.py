@@ -132,7 +132,6 @@ class Resolve(KeepsPending[State]):
         return state if self._adviser.waits else self._advised(state, None)
 
     def _advised(self, state: State, info: round_info.RoundInfo | None) -> State:
-        """The state with the point that is proposed; the point it has if there is none."""
         found = self._adviser.propose(self.K, state.advice, info, next_round(state), 1, ())
         (x,) = found.points
         return state._replace(

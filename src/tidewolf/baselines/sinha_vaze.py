@@ -84,9 +84,10 @@ class SinhaVaze(ProjectsExactly[State], clock.LyapunovLearner[State]):
 
     def step(self, state: State, block: feedback.FirstOrder) -> State:
         weighed = self.weights.weigh(state.dual, block, state.x)
-        x, S = state.x, state.square_sum * weighed.unit**2 + weighed.norm2
-        if weighed.norm2 > 0.0:
-            y = arrays.plus(x, -self.K.diameter / math.sqrt(2.0 * S), weighed.g)
+        x, (g, norm2, *_) = state.x, weighed.grad
+        S = state.square_sum * weighed.unit**2 + norm2
+        if norm2 > 0.0:
+            y = arrays.plus(x, -self.K.diameter / math.sqrt(2.0 * S), g)
             x = arrays.frozen(self.exact_projection(y))
         return state._replace(x=x, dual=weighed.dual, square_sum=S)
 

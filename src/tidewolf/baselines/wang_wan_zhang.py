@@ -85,7 +85,7 @@ class WangWanZhang(clock.LyapunovLearner[State]):
     def step(self, state: State, block: feedback.FirstOrder) -> State:
         weighed = self.weights_at(state).weigh(state.dual, block, state.x)
         leader, T = state.leader.in_units(weighed.unit), state.epoch.horizon
-        x, leader, calls = follow(self.K, state.x, leader, weighed.g, weighed.norm2, T)
+        x, leader, calls = follow(self.K, state.x, leader, *weighed.grad[:2], T)
         return state._replace(x=x, dual=weighed.dual, leader=leader, calls=state.calls + calls)
 
     def renew(self, state: State) -> State:

@@ -288,8 +288,7 @@ def import_command(
       tidewolf import te Data/GEANT
       tidewolf import te Data/GEANT geant --relative
     """
-    if kind != "te":
-        raise errors.InvalidInput(f"Expected te, folders of traffic engineering, not {kind!r}.")
+    errors.refuse(kind != "te", f"Expected te, folders of traffic engineering, not {kind!r}.")
     name = folder.resolve().name if name is None else name
     path = Path(name if name.endswith(".toml") else f"{name}.toml")
     _write(templates.traffic_files(folder, path, relative), force)
@@ -522,10 +521,9 @@ def sweep_command(
 
 def _knob(text: str) -> tuple[str, list[float]]:
     name, equals, values = text.partition("=")
-    if not equals:
-        raise errors.InvalidInput(
-            f"--knob takes a name and values, such as caution=1,10, not {text!r}."
-        )
+    errors.refuse(
+        not equals, f"--knob takes a name and values, such as caution=1,10, not {text!r}."
+    )
 
     def value(part: str) -> float:
         return int(part) if part.strip().isdigit() else float(part)

@@ -151,15 +151,15 @@ def _follow(runner: Any, out: "_Screen", every: float, once: bool, stop: Stop) -
     }
     follower = live.Follower(paths, experiment.files, stream.gaps)
     while not stop():
-        for grown in follower.poll():
+        for place, line in follower.poll():
             before = runner.rounds
-            if grown.has_gap:
-                sys.stderr.write(f"{grown.place}: a number is missing; the row is not used.\n")
+            if line is None:
+                sys.stderr.write(f"{place}: a number is missing; the row is not used.\n")
                 continue
             try:
-                answer = runner.take(grown.line)
+                answer = runner.take(line)
             except InvalidInput as error:
-                raise type(error)(f"{grown.place}: {error}") from None
+                raise type(error)(f"{place}: {error}") from None
             if runner.rounds > before and not once:
                 out.decision(answer)
             if stop():

@@ -31,10 +31,8 @@ def as_kind(
 
 
 def as_flag(x: object, what: str) -> bool:
-    """`x` as a switch: True or False, and nothing that merely counts as one."""
-    if isinstance(x, bool | np.bool_):
-        return bool(x)
-    raise WrongType(f"{what} must be True or False, not {shown(x)}.")
+    due = f"{what} must be True or False"
+    return bool(as_kind(x, bool | np.bool_, due))  # type: ignore[arg-type]
 
 
 def as_text(x: object, what: str) -> str:
@@ -42,20 +40,17 @@ def as_text(x: object, what: str) -> str:
 
 
 def as_path(x: object, what: str) -> Path:
-    if not isinstance(x, str | os.PathLike):
-        raise WrongType(f"{what} must be given as text or a pathlib.Path, not {shown(x)}.")
-    name = os.fspath(x)
+    due = f"{what} must be given as text or a pathlib.Path"
+    name = os.fspath(as_kind(x, str | os.PathLike, due))  # type: ignore[arg-type]
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidInput(f"{what} is no path that a file or folder can have: {shown(name)}.")
     return Path(name)
 
 
 def as_items(x: object, what: str, such: str) -> tuple[Any, ...]:
-    try:
-        if isinstance(x, Iterable) and not isinstance(x, str | bytes):
-            return tuple(x)
-    except TypeError:  # an array without axes says that it can be gone through
-        pass
+    # an array without axes says that it can be gone through
+    if isinstance(x, Iterable) and not isinstance(x, str | bytes) and getattr(x, "ndim", None) != 0:
+        return tuple(x)
     raise WrongType(f"{what} must be a list such as {such}, not {shown(x)}.")
 
 

@@ -112,8 +112,15 @@ def as_own(x: object, what: str) -> Array:
     return frozen(namespace(x).asarray(x, copy=True))
 
 
-def as_number(x: object, what: str, *, above: float = -math.inf, least: float = -math.inf) -> float:
-    if type(x) is float and above < x < math.inf and x >= least:
+def as_number(
+    x: object,
+    what: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+) -> float:
+    if type(x) is float and above < x < math.inf and least <= x <= most:
         return x
     require_no_mask(x, what)
     number = math.nan
@@ -126,8 +133,9 @@ def as_number(x: object, what: str, *, above: float = -math.inf, least: float = 
         raise WrongType(f"{what} must be a number, not {shown(x)}.")
     if not math.isfinite(number):
         raise NotFinite(f"{what} must be a finite number of moderate size, not {shown(x)}.")
-    if number <= above or number < least:
-        bound = f"greater than {above:g}" if number <= above else f"at least {least:g}"
+    if number <= above or not least <= number <= most:
+        bound = f"at least {least:g}" if number < least else f"at most {most:g}"
+        bound = f"greater than {above:g}" if number <= above else bound
         raise InvalidInput(f"{what} must be {bound}, not {number:g}.")
     return number
 
@@ -282,6 +290,13 @@ def with_diagonal(x: Array, number: float) -> Array:
     entries = flat(x)
     entries[:: x.shape[0] + 1] += number
     return namespace(x).reshape(entries, tuple(x.shape))
+
+
+def padded(array: Any, *sides: int) -> Any:
+    """An array of NumPy with zeros behind its entries along each axis."""
+    larger = np.zeros(sides, array.dtype)
+    larger[tuple(map(slice, array.shape))] = array
+    return larger
 
 
 def zeros(shape: Shape, reference: Array) -> Array:

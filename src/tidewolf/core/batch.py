@@ -562,16 +562,11 @@ class Stream(Value):
         if context is not None:
             context = round_info.as_category(context) if is_present(context) else None
         advice = {name: rows[t, ...] for name, rows in (self.advice or {}).items()}
-        advice = {name: point for name, point in advice.items() if is_present(point)}
+        points = NamedPoints((name, point) for name, point in advice.items() if is_present(point))
         out = None if self.unavailable is None else self.unavailable[t]
-        ahead = self.forecast
-        if time is None and context is None and not advice and out is None and ahead is None:
-            return None
-        info = RoundInfo.unchecked(time, context, NamedPoints(advice) if advice else None, out)
-        if ahead is None:
-            return info
-        one = slice(t, t + 1)
-        return info._replace(forecast=ahead._make(batch.view(one) for batch in ahead))
+        ahead = _rounds_of(self.forecast, slice(t, t + 1))
+        info = RoundInfo._make((time, context, points or None, ahead, out, None))
+        return None if info.says_nothing else info
 
     @property
     def unseen(self) -> int:
@@ -604,7 +599,6 @@ class Stream(Value):
 
 
 def _rounds_of(part: Any, rounds: slice) -> Any:
-    """These rounds of what a stream holds: functions, rows, or several of them by name."""
     if part is None or isinstance(part, Batch):
         return None if part is None else part[rounds]
     if isinstance(part, NamedPoints):
@@ -626,7 +620,6 @@ def _require_batch(batch: Any, name: str, losses: Batch) -> None:
 
 
 def as_budgets(given: Any, losses: Batch) -> Mapping[str, Batch] | None:
-    """Budgets by name, as many rounds each as there are losses."""
     named = given if isinstance(given, Mapping) else {"budget": given}
     for name, batch in named.items():
         as_text(name, "The name of a budget")

@@ -49,7 +49,6 @@ class Stored:
             Stored._kinds[cls.tag] = cls
 
     def parts(self) -> dict[str, Any]:
-        """What it is made of, by name."""
         return {name: getattr(self, name) for name in self.saved}
 
     @classmethod
@@ -61,22 +60,10 @@ class Stored:
         """Refuse, by a ValueError, what does not belong to points of this set."""
 
 
-class SavedRecord(tuple[Any, ...]):
-    """A NamedTuple read back: its parts in order, and the names they were saved under.
-
-    The type is not in the file: the reader knows it (`conforming`).
+class SavedRecord(dict[str, Any]):
+    """The parts of a NamedTuple by name. The type is not in the file: the reader knows it
+    (`conforming`).
     """
-
-    _fields: tuple[str, ...]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, Any]) -> Self:
-        record = cls(parts.values())
-        record._fields = tuple(parts)
-        return record
-
-    def fields(self) -> dict[str, Any]:
-        return dict(zip(self._fields, self, strict=True))
 
 
 class Saved(NamedTuple):
@@ -293,7 +280,9 @@ def _pack(value: Any, arrays: dict[str, NDArray]) -> Any:
     if isinstance(value, float):
         return {"float": value.hex()}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"record": _packed_parts(dict(zip(value._fields, value, strict=True)), arrays)}
+        value = SavedRecord(zip(value._fields, value, strict=True))
+    if isinstance(value, SavedRecord):
+        return {"record": _packed_parts(value, arrays)}
     if isinstance(value, list | tuple):
         return {"list": [_pack(item, arrays) for item in value]}
     if not is_array(value) and isinstance(value, Stored):
@@ -331,7 +320,7 @@ def _unpack(spec: Any, arrays: dict[str, NDArray], reference: Any) -> Any:
     parts = spec["record"] if "record" in spec else spec["parts"]
     read = {name: _unpack(part, arrays, reference) for name, part in parts.items()}
     if "record" in spec:
-        return SavedRecord.of(read)
+        return SavedRecord(read)
     kind = Stored._kinds.get(spec["stored"])
     if kind is None:
         raise errors.NewerFormat(f"{spec['stored']!r} is unknown here: install a newer tidewolf.")

@@ -41,9 +41,8 @@ def allowed_infeasibility(K: oracle.HasLMO, x: Array) -> float:
 
 
 def is_member(K: oracle.HasLMO, x: Any) -> bool:
-    if not is_array(x) or tuple(x.shape) != K.shape:
-        return False
-    return bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
+    fits = is_array(x) and tuple(x.shape) == K.shape
+    return fits and bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
 
 
 def _fitting(value: Any, hint: Any, begun: Any, name: str, K: oracle.HasLMO) -> Any:
@@ -55,7 +54,7 @@ def _fitting(value: Any, hint: Any, begun: Any, name: str, K: oracle.HasLMO) -> 
     if hint is Any and isinstance(value, checkpoint.SavedRecord) and _is_record(type(begun)):
         hint = type(begun)  # of a part that says itself what it remembers
     if _is_record(hint) and isinstance(value, checkpoint.SavedRecord):
-        return conforming(value.fields(), hint, begun, K)
+        return conforming(value, hint, begun, K)
     if get_origin(hint) is tuple and type(value) is tuple:
         return _tuple(value, get_args(hint), begun, name, K)
     if not _fits(value, hint, begun, name):

@@ -37,7 +37,6 @@ class Frame(NamedTuple):
 
 
 def _kind(x: object) -> str | None:
-    """The library and the kind of a table, such as "pandas.Series"; None of anything else."""
     kind: Any = type(x)
     return _kind_of(kind)
 

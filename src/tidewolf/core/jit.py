@@ -1,4 +1,4 @@
-"""Kernels: loops compiled by numba when first called, and kept on disk; slow where numba is absent.
+"""Kernels: loops compiled by numba when first called, and kept on disk.
 
 Machine code is kept under a cache key that says what it was made from:
 
@@ -53,7 +53,8 @@ class Kernel(Generic[R]):
         if MODE.interprets:
             return self.plain(*args)
         if self.light and self.interpreted <= ENOUGH and self.is_interpreted(_entries(args)):
-            return self._interpret(args)
+            with CLOCK, interpreting():
+                return _numbers(self.plain(*args))  # type: ignore[no-any-return]
         try:
             return self.compiled(*args)
         except SystemError as error:
@@ -63,11 +64,6 @@ class Kernel(Generic[R]):
         """Whether a light kernel is, to which so many entries are given: they are counted."""
         self.interpreted += entries
         return self.interpreted <= ENOUGH
-
-    def _interpret(self, args: tuple[Any, ...]) -> R:
-        with CLOCK, interpreting():
-            found: R = _numbers(self.plain(*args))
-            return found
 
     @cached_property
     def key(self) -> str | None:
@@ -87,10 +83,8 @@ class Kernel(Generic[R]):
     @cached_property
     def compiled(self) -> Callable[..., R]:
         with CLOCK:
-            try:
-                import numba
-            except ImportError:
-                return self.plain
+            import numba
+
             if numba.config.DISABLE_JIT:
                 return self.plain
             return self._linked(self.makes_arrays, is_inner=False)
@@ -215,8 +209,7 @@ class Packed(Indirect[Any]):
         return np.array(numbers)
 
 
-def kernel(plain: Callable[..., R]) -> Kernel[R]:
-    return Kernel(plain)
+kernel = Kernel
 
 
 def light_kernel(plain: Callable[..., R]) -> Kernel[R]:
@@ -255,8 +248,11 @@ COMPILED: list[CompiledKernel] = []
 
 
 class Clock(threading.local):
-    """How long this thread has waited for machine code; a wait inside another counts once."""
+    """How long this thread has waited for machine code, or interpreted light kernels in place of
+    that; a wait inside another counts once.
+    """
 
+    # seconds
     spent = 0.0
     depth = 0
     began = 0.0
@@ -292,21 +288,9 @@ def announce() -> None:
         sys.stderr.flush()
 
 
-def compiling() -> float:
-    """Seconds that this thread has spent on compiling kernels, on loading kept ones, or on
-    interpreting light ones in place of that.
-    """
-    return CLOCK.spent
-
-
 def _entries(args: tuple[Any, ...]) -> int:
-    most = 0
-    for arg in args:
-        if isinstance(arg, np.ndarray):
-            most = max(most, arg.size)
-        elif type(arg) is tuple:
-            most = max(most, _entries(arg))
-    return most
+    sizes = (_entries(arg) if type(arg) is tuple else getattr(arg, "size", 0) for arg in args)
+    return max(sizes, default=0)
 
 
 def _numbers(found: Any) -> Any:

@@ -91,8 +91,6 @@ class Part(JITCodeLibrary):  # type: ignore[misc]
 
 
 class PartCompiler(Compiler):  # type: ignore[misc]
-    """Compiles such a part."""
-
     def __init__(self, typing: Any, target: Any, library: Any, args: Any, *more: Any) -> None:
         super().__init__(typing, target, Part(target.codegen(), "part"), args, *more)
         self.state.flags.no_compile = True

@@ -112,17 +112,6 @@ class RoundInfo(_Fields):
             None if unavailable is None else as_unavailable(unavailable),
         )
 
-    @classmethod
-    def unchecked(
-        cls,
-        time: float | None,
-        context: Any,
-        advice: NamedPoints | None,
-        unavailable: tuple[int | str, ...] | None = None,
-    ) -> Self:
-        """What is known, of parts that were checked before."""
-        return cls._make((time, context, advice, None, unavailable, None))
-
     def with_skipped(self, names: tuple[str, ...]) -> Self:
         """The same, of a round in which these members slept."""
         return self._replace(skipped=names or None)

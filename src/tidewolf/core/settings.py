@@ -103,10 +103,7 @@ class Number(Check):
     words: ClassVar[str] = "a number"
 
     def __call__(self, value: Any, what: str) -> float:
-        number = arrays.as_number(value, what, above=self.above, least=self.least)
-        if number > self.most:
-            raise InvalidInput(f"{what} must be at most {self.most:g}, not {number:g}.")
-        return number
+        return arrays.as_number(value, what, above=self.above, least=self.least, most=self.most)
 
     def read(self, value: Any) -> float | None:
         with suppress(OverflowError):
@@ -347,13 +344,15 @@ def validate(value: Any) -> None:
     """Put every declared field of a frozen dataclass into its plain form; None passes as
     default.
     """
-    kind: Any = type(value)
-    for name, check, optional in _checks(kind):
-        given = getattr(value, name)
-        if given is not None or not optional:
-            plain = checked(check, given, name, kind.__name__)
-            if plain is not given:
-                object.__setattr__(value, name, plain)
+    vars(value).update(_plain(type(value), vars(value), type(value).__name__))
+
+
+def _plain(make: Any, given: Mapping[str, Any], owner: str) -> dict[str, Any]:
+    return {
+        name: checked(check, given[name], name, owner)
+        for name, check, optional in _checks(make)
+        if given[name] is not None or not optional
+    }
 
 
 def checked(check: Check, value: Any, name: str, owner: str) -> Any:
@@ -373,10 +372,7 @@ def validated(make: F) -> F:
     def call(*given: Any, **named: Any) -> Any:
         bound = signature.bind(*given, **named)
         bound.apply_defaults()
-        for name, check, optional in _checks(make):
-            value = bound.arguments[name]
-            if value is not None or not optional:
-                bound.arguments[name] = checked(check, value, name, _owner(make, given))
+        bound.arguments.update(_plain(make, bound.arguments, _owner(make, given)))
         return make(*bound.args, **bound.kwargs)
 
     return cast(F, call)

@@ -38,6 +38,12 @@ class Value:
 
     def __post_init__(self) -> None:
         settings.validate(self)
+        self._complete()
+
+    def _complete(self) -> None:
+        """Refuse settings that do not fit each other, and fill in those that others decide; each
+        has passed its own check.
+        """
 
     def _require(
         self, holds: object, setting: str, due: str, kind: type[TidewolfError] = InvalidInput

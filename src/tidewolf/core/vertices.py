@@ -40,6 +40,7 @@ from tidewolf.core.arrays import (
     is_torch,
     like,
     namespace,
+    padded,
     pieces,
     placed,
     plus,
@@ -106,21 +107,23 @@ class Vertex(Stored, ABC):
         """Equal for equal points of this kind."""
 
     @abstractmethod
-    def table(self) -> "Atoms":
-        """An empty table for vertices of this kind."""
+    def table(self, home: Array = None) -> "Atoms":
+        """An empty table for vertices of this kind, for points that live where `home` does."""
 
 
 class Atoms(ABC):
     """An append-only table of vertices with their Gram matrix."""
 
     kind: type[Vertex]
+    home: Array = None
 
     def __init__(self) -> None:
         self.gram: Floats = np.zeros((FIRST_ROWS, FIRST_ROWS))
         # held while it grows: states that share it may be continued in several threads
         self.lock = threading.RLock()
         self._vertices: list[Vertex] = []
-        self._rows: dict[bytes, int] = {}
+        # the first row of each point, of so many rows
+        self._rows, self._keyed = dict[bytes, int](), 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: part for name, part in vars(self).items() if name != "lock"}
@@ -137,7 +140,11 @@ class Atoms(ABC):
 
     def find(self, vertex: Vertex, count: int) -> int | None:
         """The row that holds this very point among the first `count`, or None."""
-        row = self._rows.get(self._key(vertex))
+        with self.lock:
+            for known in self.vertices[self._keyed :]:
+                self._rows.setdefault(known.key(), self._keyed)
+                self._keyed += 1
+        row = self._rows.get(vertex.key())
         return row if row is not None and row < count else None
 
     def append(self, vertex: Vertex, count: int) -> "Atoms":
@@ -150,26 +157,17 @@ class Atoms(ABC):
         return table
 
     def only(self, rows: NDArray) -> "Atoms":
-        table = self._empty()
+        table = self.vertices[0].table(self.home)
         for row in rows:
             table._append(self.vertices[int(row)])
         return table
 
-    def _empty(self) -> "Atoms":
-        return self.vertices[0].table()
-
     def _append(self, vertex: Vertex) -> None:
         row = len(self)
         if row == len(self.gram):
-            grown = np.zeros((2 * row, 2 * row))
-            grown[:row, :row] = self.gram
-            self.gram = grown
+            self.gram = padded(self.gram, 2 * row, 2 * row)
         self.gram[row, : row + 1] = self.gram[: row + 1, row] = self._store(vertex, row)
         self._vertices.append(vertex)
-        self._rows.setdefault(self._key(vertex), row)
-
-    def _key(self, vertex: Vertex) -> bytes:
-        return vertex.key()
 
     def _store(self, vertex: Vertex, row: int) -> Floats:
         """Keep what `inner` and `combine` need of the vertex of the next row; <a_i - o, vertex - o>
@@ -214,7 +212,7 @@ class Dense(Vertex):
     def key(self) -> bytes:
         return to_numpy(self.point).tobytes()
 
-    def table(self) -> Atoms:
+    def table(self, home: Array = None) -> Atoms:
         return DenseAtoms()
 
 
@@ -237,9 +235,6 @@ class DenseAtoms(Atoms):
         same = namespace(away).all(self.matrix[:count, :] == away, axis=1)
         return next(iter(np.flatnonzero(to_numpy(same)).tolist()), None)
 
-    def _key(self, vertex: Dense) -> bytes:  # type: ignore[override]
-        return vertex.key() if type(vertex.point) is np.ndarray else b""  # stays on its device
-
     def _store(self, vertex: Dense, row: int) -> Floats:  # type: ignore[override]
         xp, entries = namespace(vertex.point), flat(vertex.point)
         if self.matrix is None:
@@ -249,18 +244,13 @@ class DenseAtoms(Atoms):
             self.matrix = xp.concat([self.matrix, self.matrix])
         away = entries - self.origin
         self.matrix[row, :] = away
-        return self._inner(away, row + 1)
+        return np.asarray(to_numpy(self.matrix[: row + 1, :] @ away), dtype=np.float64)
 
     def inner(self, direction: Array, count: int) -> Floats:
         d = flat(direction)
-        if type(d) is np.ndarray:
-            return self._inner(d, count) + inner(self.origin, d)
         looked = namespace(d).concat([self.matrix[:count, :] @ d, (self.origin @ d)[None]])
         found = np.asarray(to_numpy(looked), dtype=np.float64)
         return np.asarray(found[:-1] + found[-1])
-
-    def _inner(self, direction: Array, count: int) -> Floats:
-        return np.asarray(to_numpy(self.matrix[:count, :] @ direction), dtype=np.float64)
 
     def combine(self, weights: NDArray, reference: Array) -> Array:
         mean = like(weights, self.matrix) @ self.matrix[: len(weights), :]
@@ -285,7 +275,6 @@ class Sparse(Vertex):
 
     @staticmethod
     def zero(shape: Shape) -> "Sparse":
-        """The origin."""
         return Sparse(shape, np.zeros(0, dtype=np.int32), np.zeros(0))
 
     @staticmethod
@@ -316,8 +305,8 @@ class Sparse(Vertex):
     def key(self) -> bytes:
         return bytes(self.indices.tobytes() + self.values.tobytes())
 
-    def table(self) -> Atoms:
-        return SparseAtoms()
+    def table(self, home: Array = None) -> Atoms:
+        return PlacedAtoms(home) if is_torch(home) else SparseAtoms()
 
     def require_sound(self) -> None:
         """Indices are checked, for compiled loops follow them wherever they lead."""
@@ -335,13 +324,15 @@ class SparseAtoms(Atoms):
     """Sparse vertices end to end: row i is entries starts[i] to starts[i + 1].
 
     Kernels append rows themselves (kernels/active_set.py), under its lock: `filled` counts all of
-    them. Vertices, keys and products that no kernel made are made on first use.
+    them. Vertices, and products that no kernel made, are made on first use.
     """
 
     kind = Sparse
 
+    _gram: Floats
+
     def __init__(self) -> None:
-        self._gram, self._multiplied, self._keyed = np.zeros((0, 0)), 0, 0
+        self._multiplied = 0
         super().__init__()
         self.filled = 0
         self.shape: Shape = ()
@@ -363,9 +354,7 @@ class SparseAtoms(Atoms):
             return self._gram
         with self.lock:
             if len(self._gram) < self.room:
-                grown, old = np.zeros((self.room, self.room)), self._multiplied
-                grown[:old, :old] = self._gram[:old, :old]
-                self._gram = grown
+                self._gram = padded(self._gram, self.room, self.room)
             if self._multiplied < self.filled:
                 zeros = np.zeros(math.prod(self.shape))
                 table = self.starts, self.indices, self.values, self._gram
@@ -385,31 +374,23 @@ class SparseAtoms(Atoms):
 
     @property
     def vertices(self) -> list[Vertex]:
-        while len(self._vertices) < self.filled:
+        if len(self._vertices) < self.filled:
             with self.lock:
-                row = len(self._vertices)
-                if row < self.filled:
-                    begin, end = self.starts[row], self.starts[row + 1]
-                    indices, values = self.indices[begin:end].copy(), self.values[begin:end].copy()
-                    self._vertices.append(Sparse(self.shape, indices, values))
+                for row in range(len(self._vertices), self.filled):
+                    own = slice(self.starts[row], self.starts[row + 1])
+                    parts = self.indices[own].copy(), self.values[own].copy()
+                    self._vertices.append(Sparse(self.shape, *parts))
         return self._vertices
-
-    def find(self, vertex: Vertex, count: int) -> int | None:
-        if self._keyed < self.filled:
-            with self.lock:
-                for row in range(self._keyed, self.filled):
-                    self._rows.setdefault(self.vertices[row].key(), row)
-                self._keyed = self.filled
-        return super().find(vertex, count)
 
     def make_room(self, rows: int, entries: int) -> None:
         """Arrays for so many rows, with so many entries in all, where they are too short; called
         with the lock held.
         """
         if rows > self.room:
-            self.starts = _grown(self.starts, rows + 1)
+            self.starts = padded(self.starts, max(2 * len(self.starts), rows + 1))
         if entries > len(self.indices):
-            self.indices, self.values = _grown(self.indices, entries), _grown(self.values, entries)
+            most = max(2 * len(self.indices), entries)
+            self.indices, self.values = padded(self.indices, most), padded(self.values, most)
 
     def _append(self, vertex: Sparse) -> None:  # type: ignore[override]
         row, self.shape = self.filled, vertex.shape
@@ -419,8 +400,6 @@ class SparseAtoms(Atoms):
         self.starts[row + 1] = end
         self.indices[begin:end], self.values[begin:end] = vertex.indices, vertex.values
         self.filled += 1
-        if len(self._vertices) == row:
-            self._vertices.append(vertex)
 
     def only(self, rows: NDArray) -> Self:
         """A new table holding just these rows, in this order; products that are there are copied,
@@ -471,33 +450,32 @@ def sparse_inner(starts, indices, values, direction, products):  # type: ignore[
 
 
 @light_kernel
+def first_is_whole(starts, indices, n):  # type: ignore[no-untyped-def]
+    """1 if the first row has all n entries, in order: a center. It needs no indices. Else 0."""
+    others = abs(starts[1] - n)
+    for e in range(n if others == 0 else 0):
+        others += indices[e] != e
+    return 1 if others == 0 else 0
+
+
+@light_kernel
 def sparse_multiply(starts, indices, values, gram, row, zeros):  # type: ignore[no-untyped-def]
     """The products of a row with those up to it; `zeros` has an entry for each of a point's, and is
     as it was afterwards.
     """
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = values[p]
-    products = gram[row, : row + 1]
-    sparse_inner(starts, indices, values, zeros, products)
+    products, first = gram[row, : row + 1], first_is_whole(starts, indices, len(zeros))
+    begin, end, product = starts[row], starts[row + 1], 0.0
+    for p in range(begin, end if first == 1 else begin):
+        product += values[p] * values[indices[p]]
+    products[0] = product
+    if row >= first:
+        for p in range(begin, end):
+            zeros[indices[p]] = values[p]
+        sparse_inner(starts[first:], indices, values, zeros, products[first:])
+        for p in range(begin, end):
+            zeros[indices[p]] = 0.0
     for i in range(row):  # an assignment of slices would take numba two seconds
         gram[i, row] = products[i]
-    for p in range(starts[row], starts[row + 1]):
-        zeros[indices[p]] = 0.0
-
-
-@light_kernel
-def sparse_store(  # type: ignore[no-untyped-def]
-    starts, indices, values, gram, row, new_indices, new_values, zeros
-):
-    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's, and
-    is as it was afterwards.
-    """
-    start = starts[row]
-    starts[row + 1] = start + len(new_indices)
-    for p in range(len(new_indices)):
-        indices[start + p] = new_indices[p]
-        values[start + p] = new_values[p]
-    sparse_multiply(starts, indices, values, gram, row, zeros)
 
 
 @light_kernel
@@ -509,12 +487,6 @@ def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-
             v, at = values[starts[row] : starts[row + 1]], unsigned[starts[row] : starts[row + 1]]
             for p in range(len(v)):
                 point[at[p]] += weight * v[p]
-
-
-def _grown(array: NDArray, least: int) -> NDArray:
-    grown = np.zeros(max(2 * len(array), least), dtype=array.dtype)
-    grown[: len(array)] = array
-    return grown
 
 
 # --- Matrices as factors --------------------------------------------------------------------------
@@ -570,7 +542,7 @@ class Factored(Vertex):
         parts = (to_numpy(factor).tobytes() for factor in self.factors)
         return np.float64(self.ridge).tobytes() + b"".join(parts)
 
-    def table(self) -> Atoms:
+    def table(self, home: Array = None) -> Atoms:
         return FactorAtoms(type(self))
 
 
@@ -754,7 +726,7 @@ class Compound(Vertex):
         keys = [vertex.key() for vertex in self.vertices]
         return b"".join(len(key).to_bytes(8) + key for key in keys)
 
-    def table(self) -> Atoms:
+    def table(self, home: Array = None) -> Atoms:
         return CompoundAtoms(self)
 
     def along(self, x: Array) -> Sequence[Array]:
@@ -813,11 +785,6 @@ class CompoundAtoms(Atoms):
 _FULL = 0.5
 
 
-def table_for(vertex: Vertex, reference: Array) -> Atoms:
-    placed = type(vertex) is Sparse and is_torch(reference)
-    return PlacedAtoms(reference) if placed else vertex.table()
-
-
 class PlacedAtoms(Atoms):
     """Rows end to end; those of full vertices are empty."""
 
@@ -832,9 +799,6 @@ class PlacedAtoms(Atoms):
         self.values = np.zeros(0)
         # the points of full vertices by their rows
         self.full: dict[int, Array] = {}
-
-    def _empty(self) -> Atoms:
-        return PlacedAtoms(self.home)
 
     def _store(self, vertex: Sparse, row: int) -> Floats:  # type: ignore[override]
         count, size = len(vertex.indices), math.prod(vertex.shape)

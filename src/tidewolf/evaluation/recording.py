@@ -65,7 +65,7 @@ class _Snapshot(NamedTuple):
 
 
 def _clock() -> float:
-    return time.perf_counter() - jit.compiling()
+    return time.perf_counter() - jit.CLOCK.spent
 
 
 def solves_in(state: Any) -> int:
@@ -97,8 +97,9 @@ class Recording:
         rounds = len(stream) if isinstance(stream, Stream) else 0
         self._is_short = rounds == 0 or rounds * _entries(stream) <= SHORT
         with jit.interpreting(self._is_short):
-            play(learner, stream)  # refuses what cannot be played
-            self._now, self.audit = learner.start(), Audit(learner)
+            self._now: Any = learner.start() if isinstance(learner, Learner) else None
+            play(learner, stream, self._now)  # refuses what cannot be played
+            self.audit = Audit(learner)
         self.learner, self.stream = learner, stream
         # what sees the points of the next rounds, one for all or one each, and how many these are
         self.decisions: Any = None

@@ -302,8 +302,8 @@ class Peaks(Tracker):
     kept = ("used", "when")
 
     def __init__(self, limits: batch.Batch, center: Array) -> None:
-        first = utilisation(limits.view(slice(0, 1)), center[None, ...])
-        links = 0 if first is None else first.shape[1]
+        none = utilisation(limits.view(slice(0, 0)), center[None, ...])
+        links = 0 if none is None else none.shape[1]
         self.used: Floats = np.zeros(links)
         self.when: Int64s = np.zeros(links, dtype=np.int64)
 

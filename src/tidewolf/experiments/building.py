@@ -37,15 +37,16 @@ import numpy as np
 from tidewolf import problems as _problems
 from tidewolf.core.arguments import as_kind, match_names, nearest_names, plain_name, shown
 from tidewolf.core.arrays import to_numpy
-from tidewolf.core.batch import Batch, Stream, Unlimited, as_constraints
-from tidewolf.core.errors import InvalidInput, NegativeCapacity, refuse, require
+from tidewolf.core.batch import Batch, Stream, as_constraints
+from tidewolf.core.errors import EmptyGraph, InvalidInput, NegativeCapacity, refuse, require
+from tidewolf.core.frames import Edge, Edges
 from tidewolf.core.settings import Numbers, Setting, constructor_of
 from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.experiments import experiment as described
 from tidewolf.experiments.experiment import TABLES, Choice, Keys, Place, kind_keys, located
 from tidewolf.experts import Season
 from tidewolf.explanation import namer
-from tidewolf.files import Graph, Table, file_of, read_graph, read_records, read_table
+from tidewolf.files import Table, file_of, read_columns, read_graph, read_table
 from tidewolf.files.reading import CSV, read_arrays, read_header
 from tidewolf.files.table import align, column_names, is_time, require_seen
 from tidewolf.functions import Affine, Capacity, Linear, linear, support
@@ -57,6 +58,8 @@ from tidewolf.sets import ConvexSet, Simplex, SimplexProduct, graphs
 Reader: TypeAlias = Callable[[Path, Place], NDArray]
 _OF_NETWORKS = ("source", "target", "commodities", "demand", "paths", "k", "disjoint", "lengths")
 _ADVICE, _SPEND = "advice ", "spend "
+# What an NPZ file of a table may hold too.
+_BESIDE_VALUES = ("columns", "times")
 # Layouts that are remembered.
 MOST_LAYOUTS = 16
 # The names of a row in their order, or how many numbers a list has.
@@ -72,18 +75,11 @@ def read_rows(path: Path, place: Place, gaps: bool) -> Table:
 
 def read_numbers(path: Path, place: Place) -> Table:
     """The numbers of a table; an NPZ or NPY file may hold an array of any number of axes."""
-    require_file(path, place)
-    if path.name.lower().endswith(".npy"):
-        try:
-            return Table(None, (), np.array(np.load(path, mmap_mode="r", allow_pickle=False)))
-        except (OSError, ValueError, EOFError) as error:
-            raise InvalidInput(f"{path} cannot be read as NPY: {error}.") from error
-    if path.name.lower().endswith(".npz"):
-        held = {
-            name: at for name, at in read_arrays(path).items() if name not in ("columns", "times")
-        }
+    name = require_file(path, place).name.lower()
+    if name.endswith((".npy", ".npz")):
+        held = {name: at for name, at in read_arrays(path).items() if name not in _BESIDE_VALUES}
         values = held.get("values", next(iter(held.values())) if len(held) == 1 else None)
-        if values is not None and values.ndim != 2:
+        if values is not None and (values.ndim != 2 or name.endswith(".npy")):
             return Table(None, (), values)
     return read_table(path, format=place.format)
 
@@ -105,11 +101,11 @@ def read_point(labels: Sequence[str], path: Path, place: Place) -> NDArray:
 
 
 def require_file(path: Path, place: Place) -> Path:
-    if not file_of(path).is_file():
-        raise InvalidInput(
-            f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
-            "the experiment's file."
-        )
+    refuse(
+        not file_of(path).is_file(),
+        f"{place.words()}there is no file {file_of(path)}; paths are seen from the folder of "
+        "the experiment's file.",
+    )
     return path
 
 
@@ -184,8 +180,6 @@ class Entries:
     # if entries are links
     links: LinkColumns | None = None
     names: tuple[str, ...] = ()
-    # the table that named them
-    first: object = None
     # whether costs may lack names, which are NaN then
     partly: bool = False
     network: ClassVar[Network | None] = None
@@ -198,7 +192,6 @@ class Entries:
         return self.names if self.K.shape == (len(self.names),) else ()
 
     def of_numbers(self, numbers: Mapping[str, Floats]) -> tuple[Batch | None, list[Batch]]:
-        """The loss and the limits of finite numbers, rounds first, in the order of entries."""
         limits, shape = list[Batch](), self.K.shape
         if "weights" in numbers:
             weights, budgets = numbers["weights"], numbers["budgets"]
@@ -220,10 +213,9 @@ class Entries:
         if not self.names:
             if len(columns) != (size := self.width(name)):
                 raise InvalidInput(f"{source}: expected {size} columns, received {len(columns)}.")
-            self.names, self.first = tuple(columns), source
-        beside = "" if self.first is None else f", beside {self.first}"
+            self.names = tuple(columns)
         needed = () if name == "costs" and self.partly and columns else None
-        return match_names(columns, self.names, f"{source}{beside}", "column", needed)
+        return match_names(columns, self.names, f"{source}", "column", needed)
 
     def in_order(self, name: str, values: Floats, places: Int64s) -> Floats:
         absent = math.nan if name == "costs" and self.partly else 0.0
@@ -253,15 +245,14 @@ def coordinates_of(
     if choice.name in (described.NETWORK, "FlowPolytope") and "graph" in given:
         columns = _graph(given, known, place, *network_files.OPTIONAL)
         of_network = {key: value for key, value in given.items() if key in _OF_NETWORKS}
-        if isinstance(path := given.get("commodities"), str):
-            path = require_file(Path(path), place.within("commodities"))
-            of_network["commodities"] = network_files.read_commodities(path, place.format)
+        if "commodities" in given:
+            rows = _commodities(given["commodities"], place.within("commodities"))
+            of_network["commodities"] = rows
         if (tunnels := given.get("tunnels")) is not None:
             if isinstance(tunnels, str):
                 path = require_file(Path(tunnels), place.within("tunnels"))
-                of_network["tunnels"] = network_files.read_tunnels(path, place.format)
-            else:
-                of_network["tunnels"] = [network_files.TunnelRow(*row) for row in tunnels]
+                tunnels = network_files.read_tunnels(path, place.format)
+            of_network["tunnels"] = tunnels
             for key in given.keys() & described.CHOOSES_PATHS:
                 where = place.within(key).words()
                 raise InvalidInput(f"{where}with tunnels there is no {key}: leave one of them out.")
@@ -286,61 +277,44 @@ def coordinates_of(
 
 
 def _graph(given: Mapping[str, Any], known: Keys, place: Place, *optional: str) -> LinkColumns:
-    columns = {
-        key: value
-        for key, value in given.items()
-        if isinstance(value, str) and (key == "lengths" or isinstance(known[key].check, Numbers))
-    }
-    if isinstance(given["graph"], str):
-        path = require_file(Path(given["graph"]), place.within("graph"))
-        directed = given.get("directed") if described.carries_flow(known) else True
-        how: dict[str, Any] = {"numbers": list(columns.values()), "optional": optional}
-        graph = read_graph(path, directed=directed, format=place.format, **how)
-        if "nodes" in given:
-            nodes, at = Path(given["nodes"]), ("longitude", "latitude")
-            require_file(nodes, place.within("nodes"))
-            rows = read_records(nodes, ("name", *at), format=place.format)
-            on_map = {row.text("name"): (row.number(at[0]), row.number(at[1])) for row in rows}
-            graph = graph._replace(node_places=on_map)
-        return LinkColumns(graph, str(path))
-    for key in columns:
-        raise InvalidInput(
-            f"{place.within(key).words()}{key} is a column of a graph's file, and this is a list."
+    listed, columns = not isinstance(given["graph"], str), described.columns_of(given, known)
+    path = Path(
+        "the graph" if listed else require_file(Path(given["graph"]), place.within("graph"))
+    )
+    graph = read_graph(
+        _edges(given["graph"], columns, place) if listed else path,
+        directed=given.get("directed") if described.carries_flow(known) else True,
+        numbers=[*columns.values()],
+        optional=optional,
+        format=place.format,
+    )
+    if isinstance(given.get("nodes"), str):  # of sets that are no flow, a list of names
+        nodes, at = (
+            require_file(Path(given["nodes"]), place.within("nodes")),
+            ("longitude", "latitude"),
         )
-    return LinkColumns(_listed(given, place.within("graph")), "the graph")
+        cells = read_columns(nodes, ("name", *at), place.format)
+        on_map = zip(*map(cells.floats, at), strict=True)
+        graph = graph._replace(node_places=dict(zip(cells.texts("name"), on_map, strict=True)))
+    return LinkColumns(graph, str(path))
 
 
-def _listed(given: Mapping[str, Any], place: Place) -> Graph:
-    """The graph of a list of links, each in both directions if it is not directed; lengths,
-    capacities (infinite: none) and names are found behind the ends.
-    """
-    rows, ways = given["graph"], 1 if given.get("directed", True) else 2
-    places = tuple(place.within(i).words().removesuffix(": ") for i in range(len(rows)))
-    there = tuple((row[0], row[1]) for row in rows)
-    back = tuple((head, tail) for tail, head in there)
-    numbers = {
-        name: np.tile([row[at] if len(row) > at else np.nan for row in rows], ways)
-        for at, name in ((2, network_files.LENGTH), (3, network_files.CAPACITY))
-        if any(len(row) > at for row in rows)
-    }
-    if network_files.CAPACITY in numbers:
-        numbers[network_files.CAPACITY][np.isposinf(numbers[network_files.CAPACITY])] = np.nan
-    names = tuple(str(row[4]) if len(row) > 4 else "" for row in rows) * ways
-    return Graph(there + back * (ways - 1), numbers, 0, names, places * ways, ways == 2)
+def _edges(rows: Sequence[Any], columns: Mapping[str, str], place: Place) -> Edges:
+    """The edge list of a list of links, each by key or as [tail, head, length, capacity, name]."""
+    length, at = columns.get("lengths", network_files.LENGTH), place.within("graph")
+    fields, edges = ("tail", "head", length, network_files.CAPACITY, "name"), list[Edge]()
+    for i, row in enumerate(rows):
+        link = dict(row if isinstance(row[0], tuple) else zip(fields, row, strict=False))
+        edges.append(Edge(link["tail"], link["head"], link, at.within(i).words()[:-2]))
+    require(edges, EmptyGraph, f"{at.words()}a graph has at least one link.")
+    for key, name in columns.items():
+        absent = all(name not in edge.known for edge in edges)
+        refuse(absent, f"{place.within(key).words()}no link has a number called {name!r}.")
+    return Edges(edges, True, None)
 
 
 def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: Place) -> Any:
     check, graph, node = setting.check, columns.graph, columns.finder(setting.name)
-
-    def rows(names: Sequence[str]) -> Sequence[Sequence[Any]]:
-        """The rows of a table with these columns, the last of them of numbers, or of a list."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]
-        return [
-            [*(record.text(name) for name in names[:-1]), record.number(names[-1])]
-            for record in read_records(require_file(Path(value), place), names, format=place.format)
-        ]
-
     if isinstance(check, graphs.Links):
         return graph.links
     if isinstance(check, Numbers) and isinstance(value, str):
@@ -348,14 +322,24 @@ def _value_on_links(setting: Setting, value: Any, columns: LinkColumns, place: P
     if isinstance(check, graphs.Node):
         return node(value, f"the {setting.key}")
     if isinstance(check, graphs.Commodities):
-        return network_files.with_nodes(rows(("source", "target", "demand")), node)
+        return network_files.with_nodes(_commodities(value, place), node)
     if isinstance(check, graphs.Supplies):
-        given = rows(("node", "supply"))
+        given = value
+        if isinstance(value, str):
+            path = require_file(Path(value), place)
+            cells = read_columns(path, ("node", "supply"), place.format)
+            given = [*zip(cells.texts("node"), cells.floats("supply"), strict=True)]
         supplies = {node(called, "which has a supply"): supply for called, supply in given}
         if len(supplies) < len(given):
             raise InvalidInput("a node has two supplies; give their sum.", setting=setting.name)
         return supplies
     return value_of(setting, value, place)
+
+
+def _commodities(given: Any, place: Place) -> Any:
+    if not isinstance(given, str):
+        return given
+    return network_files.read_commodities(require_file(Path(given), place), place.format)
 
 
 # --- problems -------------------------------------------------------------------------------------
@@ -387,11 +371,11 @@ class TableProblem:
             **{f"{_SPEND}{budget.name}": path for budget, path in experiment.budgets},
             **{f"{_ADVICE}{name}": path for name, path in tables.advice},
         }
-        if not (tables.losses or paths.keys() & set(TABLES)):
-            raise InvalidInput(
-                f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
-                "demands under [stream]."
-            )
+        refuse(
+            not (tables.losses or paths.keys() & set(TABLES)),
+            f"{self.place.words()}an experiment needs rounds: give costs, capacities or "
+            "demands under [stream].",
+        )
         self.info = tuple(name for name in paths if name == "context" or name.startswith(_ADVICE))
         where = {name: self.place.within(*name.split(" ", 1)) for name in paths}
         for i, (budget, _) in enumerate(experiment.budgets):
@@ -500,11 +484,11 @@ class TableProblem:
                 f"{length}."
             )
         rounds = length if self.experiment.rounds is None else self.experiment.rounds
-        if rounds > length:
-            raise InvalidInput(
-                f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
-                f"{first} has {length}."
-            )
+        refuse(
+            rounds > length,
+            f"{self.experiment.place('rounds').words()}{rounds} rounds are asked for, and "
+            f"{first} has {length}.",
+        )
         return rounds
 
 
@@ -568,7 +552,6 @@ class RoundReader:
         self.names = at.labels or _names(at.K, names)
         if isinstance(at, Entries):
             at.names = self.names
-        self._unlimited = Unlimited(at.K.shape)
         self._layout = lru_cache(MOST_LAYOUTS)(self._find)
 
     @cached_property
@@ -641,8 +624,6 @@ class RoundReader:
         )
         loss, limits = self._at.of_numbers(numbers)
         assert loss is not None
-        if len(limits) < 2:
-            return loss, limits[0] if limits else self._unlimited
         return loss, as_constraints(limits, loss)
 
     def spend(self, row: Mapping[str, Any], source: str = "the row") -> dict[str, Floats]:
@@ -652,13 +633,18 @@ class RoundReader:
         such = '{"usd": [1.0, 2.0]}'
         given = row.get("spend") or {}
         given = as_kind(given, Mapping, f"{source}: expected spend such as {such}", InvalidInput)
-        moves, what = bool(given) and "demands" in row, f"{source}, demands"
-        demands = self._numbers("demands", row["demands"], what) if moves else None
+        demands = self.demands(row, source) if given else None
         rows = {
             name: self._numbers("spend", one, f"{source}, spend of {name!r}").reshape(1, -1)
             for name, one in given.items()
         }
         return {name: self._at.spent(one, demands)[0] for name, one in rows.items()}
+
+    def demands(self, row: Mapping[str, Any], source: str = "the row") -> Floats | None:
+        """What each commodity sends, of shape (1, commodities), if a row of a network says it."""
+        if row.get("demands") is None or self.network is None:
+            return None
+        return self._numbers("demands", row["demands"], f"{source}, demands")
 
     def _weighted(self, rows: Sequence[Any], budgets: Any, source: str) -> dict[str, Floats]:
         """Several weighted rows of one round, (1, rows, links or entries), and their budgets."""

@@ -31,14 +31,13 @@ replaced by the nearest member, and a note gives the distance. A row farther out
 
 import json
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, final
 
@@ -49,9 +48,8 @@ from tidewolf.core.arguments import (
     as_callback,
     as_items,
     as_kind,
-    did_you_mean,
     import_extra,
-    listed,
+    match_names,
     shown,
 )
 from tidewolf.core.errors import (
@@ -97,8 +95,6 @@ _UNKNOWN: jobs.Row = {"reason": "No run ended, so the best point in hindsight is
 
 
 class Step(NamedTuple):
-    """Which run is under way."""
-
     # its stream, learner, seed and settings; nothing is measured yet
     entry: Entry
     # of the run, from 1
@@ -304,14 +300,7 @@ def _aimed(entrants: Entrants, targets: tuple[Any, ...] | None) -> Iterator[Any]
 
 
 def _distinct(make: Callable[[int], Problem], seeds: Sequence[int]) -> Problems:
-    found: Problems = []
-    for seed in seeds:
-        problem = make(seed)
-        if found and problem == found[-1][0]:
-            found[-1] = found[-1][0], (*found[-1][1], seed)
-        else:
-            found.append((problem, (seed,)))
-    return found
+    return [(problem, tuple(same)) for problem, same in groupby(seeds, make)]
 
 
 def _labels(learners: Sequence[Choice]) -> list[str]:
@@ -398,7 +387,6 @@ def _comparison(matches: Sequence[Match], rows: Sequence[jobs.Row]) -> Compariso
 
 
 def _per_round(ends: Mapping[str, Any], rounds: int) -> tuple[float, float]:
-    """The ends of an interval, per round; None is infinite."""
     lower, upper = ends.get("lower"), ends.get("upper")
     least, most = -math.inf if lower is None else lower, math.inf if upper is None else upper
     return least / rounds, most / rounds
@@ -470,7 +458,6 @@ class SweepGroup(NamedTuple):
 
     @property
     def knobs(self) -> tuple[str, ...]:
-        """The settings in which lines of one learner differ."""
         values: dict[str, dict[str, set[str]]] = {}
         for line in self.lines:
             for name, value in line.settings.items():
@@ -582,7 +569,7 @@ class Sweep:
         return table.replace_schema_metadata({"tidewolf": f"sweep {jobs.ROWS_FORMAT}"})
 
 
-def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:
+def sweep(planned: Sequence[jobs.Job], folder: Path, **how: Any) -> Sweep:
     """Play the jobs that have no row in the folder yet, and write results.parquet.
 
     `how` is that of `play_jobs`: its engine, force, and progress. A folder that holds another sweep
@@ -590,7 +577,6 @@ def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: An
     """
     from pyarrow import parquet
 
-    folder = Path(folder)
     found = Sweep(jobs.play_jobs(planned, folder, "sweep", "sweep.jsonl", (RESULTS, PAGE), **how))
     with checkpoint.writing(folder / RESULTS) as file:
         parquet.write_table(found.table(), file)
@@ -678,15 +664,11 @@ def play_incumbent(incumbent: Incumbent, problem: Problem, comparator: Comparato
 
 
 def _columns(table: Table, names: Sequence[str], path: Path) -> Int64s:
-    place = {name: i for i, name in enumerate(table.columns)}
-    if not place.keys() & set(names):
-        near = did_you_mean(names[0], table.columns)
-        raise InvalidInput(f"{path}: expected columns called {listed(names)}.{near}")
-    for name in place.keys() - {*names, _ROUND}:
-        for row in np.flatnonzero(table.values[:, place[name]])[:1].tolist():
-            where, near = f'{table.places[row]}, column "{name}"', did_you_mean(name, names)
-            raise InvalidInput(f"{where}: no entry of a decision has that name.{near}")
-    return np.array([place.get(name, -1) for name in names], dtype=np.int64)
+    """The column of each entry, -1 if it has none; what is no entry may be there if it is 0."""
+    empty = {name for name, at in zip(table.columns, table.values.T, strict=True) if not at.any()}
+    ignored = {_ROUND, *empty} - {*names}
+    of_entries = [None if name in ignored else name for name in table.columns]
+    return match_names(of_entries, names, f"{path}", needed=())
 
 
 def _rows(table: Table, names: Sequence[str], problem: Problem, path: Path) -> Int64s:
@@ -723,12 +705,12 @@ def _members(points: Floats, places: Sequence[str], problem: Problem) -> tuple[A
         infeasibility = float(K.infeasibility(x))
         if infeasibility <= 0.5 * membership_tolerance(x, K.radius):
             continue
-        if not (infeasibility <= most):
-            raise InvalidInput(
-                f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at "
-                f"most {most:.3g} is rounding. On flows, entries are shares of each commodity's "
-                "demand, not volumes."
-            )
+        refuse(
+            not (infeasibility <= most),
+            f"{where}: the row is no decision: it is {infeasibility:.3g} outside the set, at "
+            f"most {most:.3g} is rounding. On flows, entries are shares of each commodity's "
+            "demand, not volumes.",
+        )
         try:
             project = ExactProjection(K) if project is None else project
             member = project(x)

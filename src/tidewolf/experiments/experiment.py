@@ -39,11 +39,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final, get_a
 
 import numpy as np
 
-from tidewolf import baselines as _baselines
-from tidewolf import functions as _functions
-from tidewolf import learners as _learners
-from tidewolf import problems as _problems
-from tidewolf import sets as _sets
+from tidewolf import baselines, functions, learners, problems, sets
 from tidewolf.core import arrays, batch, jit, settings
 from tidewolf.core.arguments import (
     as_items,
@@ -60,6 +56,7 @@ from tidewolf.core.errors import (
     NotSupported,
     TidewolfError,
     WrongType,
+    refuse,
     require,
 )
 from tidewolf.core.settings import Is, freeze, given_fields, many, pair_of
@@ -187,24 +184,23 @@ def _table_of(value: Any) -> Any:
 
 
 def learner_named(name: str) -> Any:
-    for module in (_learners, _baselines):
-        if name in module.__all__:
-            return getattr(module, name)
-    known = [*_learners.__all__, *_baselines.__all__]
-    raise InvalidInput(
-        f"There is no learner called {name!r}; there are "
-        f"{', '.join(known)}.{did_you_mean(name, known)}"
-    )
+    known = {**learners.every(), **baselines.every()}
+    if name not in known:
+        raise InvalidInput(
+            f"There is no learner called {name!r}; there are "
+            f"{', '.join(known)}.{did_you_mean(name, known)}"
+        )
+    return known[name]
 
 
 @cache
 def set_kinds() -> dict[str, type[ConvexSet]]:
-    return {kind.__name__: kind for kind in _sets.every() if _describable(kind)}
+    return {kind.__name__: kind for kind in sets.every() if _describable(kind)}
 
 
 @cache
 def function_kinds() -> dict[str, type[batch.Batch]]:
-    return {kind.__name__: kind for kind in _functions.every() if _describable(kind)}
+    return {kind.__name__: kind for kind in functions.every() if _describable(kind)}
 
 
 def kind_named(name: str) -> type:
@@ -275,7 +271,7 @@ def keys_of(make: Any, *without: str) -> dict[str, settings.Setting]:
 
 
 def problem_keys(name: str) -> dict[str, settings.Setting]:
-    return keys_of(_problems.named(name), "K", "rounds", "seed")
+    return keys_of(problems.named(name), "K", "rounds", "seed")
 
 
 def learner_keys(name: str) -> dict[str, settings.Setting]:
@@ -291,6 +287,16 @@ def kind_keys(kind: type) -> Keys:
         more = (_DIRECTED, _NODES, *one_flow, *([_TUNNELS] if kind is Network else ()))
         known |= {each.name: each for each in more if each.name not in known}
     return known
+
+
+def columns_of(given: Mapping[str, Any], known: Keys) -> dict[str, str]:
+    """The settings of a set whose text is the name of a column of its links."""
+    return {
+        name: value
+        for name, value in given.items()
+        if isinstance(value, str) and name in known
+        if name == "lengths" or isinstance(known[name].check, settings.Numbers)
+    }
 
 
 def carries_flow(known: Keys) -> bool:
@@ -533,9 +539,8 @@ def to_toml(data: Mapping[str, Any]) -> str:
     """Plain data as TOML: values first, then tables and lists of tables; what is within them is
     inline. What is None is left out.
     """
-    there = {key: value for key, value in data.items() if value is not None}
     plain, tables = dict[str, Any](), list[str]()
-    for key, value in there.items():
+    for key, value in data.items():
         if isinstance(value, Mapping):
             tables += ["", f"[{_bare(key)}]", *_pairs(value)]
         elif isinstance(value, list | tuple) and value and isinstance(value[0], Mapping):
@@ -551,13 +556,12 @@ def _pairs(table: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, Mapping):
         return f"{{{', '.join(_pairs(value))}}}"
-    return f"[{', '.join(map(_value, value))}]" if isinstance(value, list | tuple) else repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")
 
 
 def _bare(key: str) -> str:
@@ -767,23 +771,23 @@ class Experiment:
             raise InvalidInput("An experiment needs at least one learner and one seed.")
         stream, K = self.stream, self.hard_set
         if isinstance(stream, Choice):
-            if self.budgets:
-                raise InvalidInput(
-                    f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
-                    setting="budgets",
-                )
+            refuse(
+                self.budgets,
+                f"{stream.name} has budgets of its own, or none: drop [[budgets]].",
+                setting="budgets",
+            )
             if (
                 K is not None
-                and "K" not in inspect.signature(_problems.named(stream.name)).parameters
+                and "K" not in inspect.signature(problems.named(stream.name)).parameters
             ):
                 raise InvalidInput(f"{stream.name} has its own set: drop [set].", setting="set")
         elif K is None or K.name != NETWORK:
-            if not (stream.costs or stream.losses):
-                raise InvalidInput(
-                    'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
-                    "with a [set].",
-                    setting="stream",
-                )
+            refuse(
+                not (stream.costs or stream.losses),
+                'an experiment needs a [stream]: problem = "routing", or costs = "costs.csv" '
+                "with a [set].",
+                setting="stream",
+            )
             require(K, InvalidInput, "tables need a [set]: a kind, or a graph.", setting="set")
             if stream.demands is not None:
                 raise InvalidInput("demands need a network in [set].", setting="demands")
@@ -878,22 +882,19 @@ class Experiment:
         """The place of a setting in the file, and the format of the files that it names."""
         return Place(self.document, path, self.files)
 
-    def taken(self, problem: Problem, *, all_play: bool = False) -> "Experiment":
+    def taken(self, problem: Problem) -> "Experiment":
         """A copy with the learners that play this problem. If no learners were named, default
-        learners that refuse the problem are moved to `left_out`, unless `all_play`, and Ensemble
-        gets the problem's period, re-solves, and on tables of rounds enough has the leader. So
-        does an Ensemble chosen by name alone (`as_run`).
+        learners that refuse the problem are moved to `left_out`, and Ensemble gets the problem's
+        period, re-solves, and on tables of rounds enough has the leader. So does an Ensemble chosen
+        by name alone (`as_run`).
         """
-        if not self.has_default_learners and not self.as_run:
-            return self
-        learners, left_out = list[Choice](), dict[str, str]()
-        may_refuse = self.has_default_learners and not all_play
+        by_default, left_out = self.has_default_learners, dict(self.left_out)
+        learners = list[Choice]()
         fits = isinstance(self.stream, Tables) and len(problem) >= _FITTED
         for each in self.learners:
-            reason = _refusal(each.name, problem) if may_refuse else None
-            if reason is not None:
+            if by_default and (reason := _refusal(each.name, problem)) is not None:
                 left_out[each.name] = reason
-            elif self.has_default_learners or (each.name in self.as_run and not each.settings):
+            elif by_default or (each.name in self.as_run and not each.settings):
                 learners.append(_with_experts(each, problem, fits))
             else:
                 learners.append(each)
@@ -1016,8 +1017,7 @@ def _require_info(learner: Learner[Any], stream: batch.Stream) -> None:
         elif taken := [word for word, kind in BY_WORD.items() if kind is type(one)]:
             words = f"{shown(taken[0])} is an expert of tidewolf: give the advice another name."
             sentence = words * (taken[0] in names)
-        if sentence:
-            raise InvalidInput(sentence, setting=setting)
+        refuse(sentence, sentence, setting=setting)
 
 
 def _with_experts(choice: Choice, problem: Problem, fits: bool) -> Choice:

@@ -56,10 +56,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple, Self, final
 from zoneinfo import ZoneInfo
@@ -67,9 +68,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from tidewolf import __version__
-from tidewolf.core import arrays, batch, checkpoint, errors
+from tidewolf.core import arrays, batch, checkpoint
 from tidewolf.core.arguments import as_flag, as_kind, as_path, csv_cell, import_extra
-from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require
+from tidewolf.core.errors import BrokenFile, Interrupted, InvalidInput, require, require_format
 from tidewolf.core.lazy import Lazy
 from tidewolf.core.types import Array, Floats, Int64s, NDArray, Shape
 from tidewolf.evaluation.metrics import ONLY_LIMIT, round_columns
@@ -233,7 +234,7 @@ class RunFolder:
             raise BrokenFile(f"{file} cannot be read: {error}.") from None
         found, otherwise = _HEAD.fullmatch(head), "Run the experiment in a new folder."
         if found is not None:
-            errors.require_format(file, int(found[1]), RUN_FORMAT, otherwise)
+            require_format(file, int(found[1]), RUN_FORMAT, otherwise)
         if found is None or _digest(text) != found[3]:
             raise BrokenFile(f"{file} was changed: its checksum does not fit. {otherwise}")
         return cls(path, read(f"\n{text}", file))
@@ -303,7 +304,7 @@ class RunFolder:
             beside = file.with_name(f"{job.label}.decisions")
             found = DecisionLog(beside, recording.stream.shape, recording.t)
             log = recording.decisions = found if found.holds else None
-        try:
+        with nullcontext() if log is None else closing(log):
             done = jobs.advance(
                 recording,
                 file,
@@ -313,9 +314,6 @@ class RunFolder:
                 saving=(lambda: None) if log is None else log.sync,
                 stopping=stopping,
             )
-        finally:
-            if log is not None:
-                log.close()
         if not done:
             raise Interrupted(
                 f"Interrupted after {recording.t:,} of {len(recording.stream):,} rounds of "
@@ -493,11 +491,8 @@ def require_no_run(path: Path, force: bool) -> None:
 
 
 def free(path: Path) -> Path:
-    number, found = 1, path
-    while _files_of(found) or (found.exists() and not found.is_dir()):
-        number += 1
-        found = path.with_name(f"{path.name}-{number}")
-    return found
+    paths = chain([path], (path.with_name(f"{path.name}-{number}") for number in count(2)))
+    return next(at for at in paths if not _files_of(at) and (at.is_dir() or not at.exists()))
 
 
 def _files_of(path: Path) -> list[Path]:
@@ -567,7 +562,6 @@ class TableWriter(NamedTuple):
                     file.write(_csv(part, header=i == 0))
 
     def _key(self) -> tuple[str, NDArray, NDArray]:
-        """The name, the values and the texts of the first column: times, else numbers of rounds."""
         times = self.found.times
         if times is None:
             name = "round" if "round" not in self.found.names else "number of the round"
@@ -612,8 +606,8 @@ class TableWriter(NamedTuple):
 
     def write_limits(self, problem: Problem, run: Run) -> list[str]:
         """The limits that these decisions violated. Returns notes on what is absent."""
-        names: Sequence[str] = run.limit_names
-        names = (ONLY_LIMIT,) if names in ((), ("limit 1",)) else names
+        several = run.limit_names not in ((), ("limit 1",))
+        names: Sequence[str] = run.limit_names if several else (ONLY_LIMIT,)
         rounds = np.flatnonzero(run.violations > 0.0)
         every = max(1, math.ceil(len(rounds) * max(50, len(names)) / MOST_LIMITS))
         net, constraints, links = problem.network, problem.stream.constraints, None
@@ -622,32 +616,34 @@ class TableWriter(NamedTuple):
         elif net is not None and isinstance(constraints, Capacity):
             links = net.incidence.tocsc().indices
         most = float(run.violations.max(initial=0.0))
-        found: list[tuple[int, str, float, float, float]] = []
+        found = list[tuple[Any, ...]]()
         for t in rounds[::every].tolist():
             one = constraints.view(slice(t, t + 1))
             x = np.array(self.found.points[t])
             pieces = one.pieces(x)
             values = arrays.to_numpy(one.values(x) if pieces is None else pieces).reshape(-1)
             violated = np.flatnonzero(is_broken(values, most if len(values) == 1 else 0.0))
-            loads = capacities = values
+            volumes: list[Any] = []
             if links is not None:
                 loads = net.loads(x, None if problem.demands is None else problem.demands[t])[links]
                 bound = getattr(one, "capacities" if isinstance(one, LoadLimit) else "c")
                 capacities = net.unit * arrays.to_numpy(bound).reshape(-1)
-            found += [(t, names[i], values[i], loads[i], capacities[i]) for i in violated.tolist()]
-        at, limits, *numbers = zip(*found, strict=True) if found else ((), (), (), (), ())
-        over, load, capacity = (np.array(each, dtype=np.float64) for each in numbers)
-        columns: dict[str, Any] = {"limit": list(limits), "over": over}
-        about = "over: in the unit of the limits"
-        if links is not None:
-            volumes = {"load": load, "capacity": capacity, "over_volume": over * net.unit}
-            for name, column in volumes.items():
-                rounded = [float(f"{volume:.{_DIGITS}g}") for volume in column]
-                columns[name] = np.array(rounded, dtype=np.float64)
-            about += "; the rest: volumes"
-        self.write(LIMITS, np.array(at, dtype=np.int64), columns, about)
+                volumes = [_rounded(each) for each in (loads, capacities, values * net.unit)]
+            found += [
+                (t, names[i], values[i], *(at[i] for at in volumes)) for i in violated.tolist()
+            ]
+        of_volumes = () if links is None else ("load", "capacity", "over_volume")
+        columns: dict[str, Any] = {"limit": [row[1] for row in found]}
+        for i, name in enumerate(("over", *of_volumes), start=2):
+            columns[name] = np.array([row[i] for row in found], dtype=np.float64)
+        about = "over: in the unit of the limits" + "; the rest: volumes" * bool(of_volumes)
+        self.write(LIMITS, np.array([row[0] for row in found], dtype=np.int64), columns, about)
         note = f"The tables of limits have one of every {every:,} rounds that broke some."
         return [note] if every > 1 else []
+
+
+def _rounded(volumes: Floats) -> list[float]:
+    return [float(f"{volume:.{_DIGITS}g}") for volume in volumes]
 
 
 def write_tunnels(folder: Path, problem: Problem) -> None:
@@ -714,9 +710,9 @@ class DecisionLog:
         self._head = f"tidewolf decisions {LOG_FORMAT} {self._entries}\n".encode()
         if rounds == 0:
             path.write_bytes(self._head)
-        self.holds = self._has(rounds)
+        self.holds = self.points(rounds) is not None
         if self.holds:
-            os.truncate(path, self._size(rounds))
+            os.truncate(path, len(self._head) + rounds * self._entries * _NUMBER.itemsize)
             self._file = open(path, "ab")  # noqa: SIM115  # see `close`
 
     def see(self, points: Array, rounds: int) -> None:
@@ -740,23 +736,14 @@ class DecisionLog:
         """The points of the first rounds, (rounds, *shape), read from disk on access; None if the
         file does not have them.
         """
-        if not self._has(rounds):
-            return None
         shape = (rounds, *self.shape)
-        if math.prod(shape) == 0:
-            return np.empty(shape)
-        return np.memmap(self.path, _NUMBER, "r", len(self._head), shape)
-
-    def _has(self, rounds: int) -> bool:
-        try:
-            with open(self.path, "rb") as file:
-                has_head = file.read(len(self._head)) == self._head
-        except OSError:
-            return False
-        return has_head and self.path.stat().st_size >= self._size(rounds)
-
-    def _size(self, rounds: int) -> int:
-        return len(self._head) + rounds * self._entries * _NUMBER.itemsize
+        with suppress(OSError, ValueError), open(self.path, "rb") as file:
+            if file.read(len(self._head)) == self._head:
+                empty = math.prod(shape) == 0
+                return (
+                    np.empty(shape) if empty else np.memmap(file, _NUMBER, "r", file.tell(), shape)
+                )
+        return None
 
 
 # --- a preview ------------------------------------------------------------------------------------

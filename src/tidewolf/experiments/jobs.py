@@ -61,25 +61,27 @@ from inspect import signature
 from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
-from uuid import uuid4
 
-from tidewolf.core import checkpoint, errors, feedback, settings, sparse
+from tidewolf.core import checkpoint, feedback, settings, sparse
 from tidewolf.core.arguments import as_kind, import_extra, shown
 from tidewolf.core.arrays import LARGEST_COUNT, as_count
 from tidewolf.core.errors import (
     BrokenFile,
+    ClusterLost,
+    Interrupted,
     InvalidInput,
     OtherSettings,
+    ShortHorizon,
     TidewolfError,
     refuse,
     require,
+    require_format,
 )
 from tidewolf.evaluation.formatting import plain
 from tidewolf.evaluation.metrics import MEASURES, contradiction
 from tidewolf.evaluation.recording import Recording, RunProgress
 from tidewolf.evaluation.run import PROGRESS_SECONDS, finished
-from tidewolf.experiments import experiment as described
-from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_keys
+from tidewolf.experiments.experiment import Choice, Experiment, Tables, learner_keys, read_plain
 from tidewolf.files import file_of
 from tidewolf.hindsight.best import Comparator, best_in_hindsight
 from tidewolf.methods import base
@@ -252,7 +254,7 @@ def crossed(
         known, tried = learner_keys(entrant.name), dict[str, list[Any]]()
         used |= known.keys()
         for name in (name for name in knobs if name in known and name not in entrant.given):
-            tried[name] = [described.read_plain(known[name], value) for value in knobs[name]]
+            tried[name] = [read_plain(known[name], value) for value in knobs[name]]
             what = f"{name} of {entrant.name}"
             if None in tried[name]:
                 given = knobs[name][tried[name].index(None)]
@@ -276,8 +278,6 @@ def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 class Prepared(NamedTuple):
-    """A problem, and what is known of its best fixed point."""
-
     problem: Problem
     # None if none can be computed
     best: Comparator | None
@@ -292,17 +292,6 @@ class Prepared(NamedTuple):
             return cls(problem, None, str(error))
         proof = best.infeasibility
         return cls(problem, best, "" if proof is None else contradiction(proof, problem.stream))
-
-    def plain(self) -> Row:
-        """The comparator as plain data; infinite ends are None."""
-        best = self.best or UNKNOWN
-        return {
-            "rounds": len(self.problem),
-            "lower": plain(best.lower),
-            "upper": plain(best.upper),
-            "feasible": best.feasible,
-            "reason": self.reason,
-        }
 
 
 @final
@@ -340,14 +329,21 @@ class Player:
         try:
             with warnings.catch_warnings():
                 if refused is Exception:  # a sweep over horizons begins with short ones
-                    warnings.simplefilter("ignore", errors.ShortHorizon)
+                    warnings.simplefilter("ignore", ShortHorizon)
                 ready = self.prepared(job)
-                comparator = ready.plain()
+                best = ready.best or UNKNOWN
+                comparator = {
+                    "rounds": len(ready.problem),
+                    "lower": plain(best.lower),
+                    "upper": plain(best.upper),
+                    "feasible": best.feasible,
+                    "reason": ready.reason,
+                }
                 learner = job.source.learner(job.entrant, ready.problem, job.seed)
                 sees = feedback.SEES[learner.needs]
                 recording = begin(learner, ready.problem, file, job.origin)
                 advance(recording, file, moved=moved)
-                run = finished(recording, ready.best or UNKNOWN)
+                run = finished(recording, best)
                 row = failed(job, "", comparator, sees) | run.summary()
             json.dumps(row, allow_nan=False)
             return row
@@ -473,7 +469,7 @@ def play_jobs(
                     done, bad = done + 1, bad + bool(row["failure"])
                     progress(done, bad, len(jobs))
         except KeyboardInterrupt:
-            raise errors.Interrupted(
+            raise Interrupted(
                 f"Interrupted: {done} of {len(jobs)} runs are done; the same command resumes."
             ) from None
         finally:
@@ -525,7 +521,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[int, Row], int]:
     rows: dict[int, Row] = {}
     try:
         header, *entries = map(json.loads, data[:whole].splitlines())
-        errors.require_format(path, header["format"], ROWS_FORMAT, _OTHERWISE)
+        require_format(path, header["format"], ROWS_FORMAT, _OTHERWISE)
         for entry in entries:
             number, row = entry["cell"], entry["row"]
             job = header["cells"][number]
@@ -604,8 +600,7 @@ def serial(follow: Follow | None = None) -> Engine:
 
 
 def on_processes(jobs: int) -> Engine:
-    """So many processes of this machine; one is this process itself."""
-    # The pool starts all of them at once.
+    # the pool starts all of them at once
     jobs = as_count(jobs, "The number of jobs", most=1024)
     joblib = import_extra("joblib", "A sweep", "app,sweep")
     return serial() if jobs == 1 else partial(_on_processes, joblib, jobs)
@@ -683,12 +678,12 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise errors.ClusterLost(
+        raise ClusterLost(
             f"No Dask scheduler answers at {address} ({error}); an address reads "
             "tcp://10.0.0.1:8786."
         ) from None
     with client:
-        together, here = uuid4().hex, versions()
+        together, here = os.urandom(16).hex(), versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
         futures = [
             # workers may have other disks: they keep no recordings
@@ -701,7 +696,7 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
                 row = future.result()
             except (CancelledError, OSError) as error:
                 reason = f"The Dask scheduler at {address} was lost; what is done is kept."
-                raise errors.ClusterLost(reason) from error
+                raise ClusterLost(reason) from error
             except Exception as error:  # a worker that died, or cannot even take the job
                 reason = f"{type(error).__name__}: {error}"
                 if isinstance(error, distributed.scheduler.KilledWorker):

@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -30,12 +31,12 @@ from pydantic_core import InitErrorDetails, PydanticCustomError
 from tidewolf.core import arguments, arrays
 from tidewolf.core import settings as declared
 from tidewolf.core.errors import InvalidInput
-from tidewolf.core.settings import Numbers, Setting, settings_of
+from tidewolf.core.settings import Setting, settings_of
 from tidewolf.experiments import experiment as keys
 from tidewolf.experiments.experiment import NETWORK, Choice, Document, Keys, Place
 from tidewolf.files.reading import PLAIN, FileFormat
 from tidewolf.methods.budget import Budget
-from tidewolf.networks import Network
+from tidewolf.networks.network import LinkRows, Network
 from tidewolf.networks.network_files import CAPACITY, LENGTH
 from tidewolf.sets import ConvexSet
 
@@ -50,6 +51,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 Node = Annotated[str, Field(min_length=1)] | int
 KeyPath = list[str | int]
 Objective = Literal["cost", "max-utilization"]
+Gaps = Literal["refuse", "unseen", "last"]
 
 NO_FILES = "a request names no files: give the rows themselves"
 # Keys of a table, more than any has.
@@ -142,8 +144,6 @@ def _followed(path: Sequence[int | str], given: Any) -> tuple[KeyPath, Any]:
 
 
 class Source(NamedTuple):
-    """Where a table comes from: the context of validation."""
-
     # from which paths are seen; None: a request, which names no files
     folder: Path | None
     # the keys that lead from the field of the model to the table
@@ -186,7 +186,7 @@ def _value(key: str, known: Keys, value: Any, at: Source) -> Any:
             return _choice(kinds, value, at)
         if isinstance(value, list) and value:
             return tuple(_choice(kinds, each, at.within(i)) for i, each in enumerate(value))
-    found = None if setting.check is None else setting.check.read(value)
+    found = keys.read_plain(setting, value) if not isinstance(value, tuple) else value
     if found is None or not keys.sayable(found):
         raise at.refused(f"{key} should be {keys.words_of(setting)}, not {arguments.shown(value)}.")
     try:
@@ -217,7 +217,7 @@ def _choice(kinds: Mapping[str, type], table: Any, at: Source, *optional: str) -
         raise at.refused(f"kind should be one of {', '.join(kinds)}, not {kind!r}.{near}", "kind")
     known = keys.kind_keys(kinds[kind])
     if at.folder is None:
-        table = _inline_set(table, known)
+        table = _inline(table, known)
     return _settings(kind, known, table, at, "kind", *optional)
 
 
@@ -242,65 +242,45 @@ _ROWS: dict[str, dict[str, Any]] = {
 }
 
 
-def _inline_network(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a network with links as [tail, head, length, capacity, name] and commodities as
-    [source, target, demand]; `lengths` is among them then.
+def _inline(table: Mapping[str, Any], known: Keys) -> dict[str, Any]:
+    """The table of a request with its rows read: links by key, commodities as [source, target,
+    demand] and tunnels as [pair, path, name]; and with bounds that are null infinite.
     """
     plain = dict(table)
-    named = plain.pop("lengths", LENGTH)
-    if not isinstance(named, str):
-        raise refused("lengths should be the key of links that has their lengths.", "lengths")
+    for key, fields in _ROWS.items():
+        given = plain.get(key)
+        if isinstance(given, str):
+            raise refused(f"{NO_FILES}.", key)
+        if isinstance(given, list):  # what is no list is left to be refused
+            model = pydantic.create_model(key, __base__=Strict, **fields)
+            plain[key] = [
+                [*_row(model, row, key, i).values()] if isinstance(row, Mapping) else row
+                for i, row in enumerate(given)
+            ]
     if "graph" in plain:
-        links = _links(plain["graph"], (named, CAPACITY), ("name",))
-        absent = [named not in link for link in links]
-        if "lengths" in table and all(absent):
-            raise refused(f"no link has a length called {named!r}.", "lengths")
-        if any(absent) and not all(absent):
-            raise refused("this link has no length, and others have.", "graph", absent.index(True))
-        plain["graph"] = [[link["tail"], link["head"]] for link in links]
-        if any(len(link) > 2 for link in links):
-            for row, link in zip(plain["graph"], links, strict=True):
-                row += [link.get(named, 1.0), link.get(CAPACITY, math.inf), link.get("name", "")]
-    return _with_commodities(plain)
-
-
-def _inline_set(table: Mapping[str, Any], known: Keys) -> dict[str, Any]:
-    """The table of another set: links as [tail, head], their numbers as lists in the order of
-    links, commodities as lists, and bounds that are null infinite.
-    """
-    plain = dict(table)
-    if "graph" in plain:
-        columns = {
-            key: value
-            for key, value in plain.items()
-            if isinstance(value, str) and key in known and isinstance(known[key].check, Numbers)
-        }
-        links = _links(plain["graph"], tuple(columns.values()))
-        plain["graph"] = [[link["tail"], link["head"]] for link in links]
-        both = 2 if plain.get("directed") is False else 1
-        for key, name in columns.items():
-            for i in (i for i, link in enumerate(links) if name not in link):
-                raise refused(f"the link has no number called {name!r} for {key}.", "graph", i)
-            plain[key] = [link[name] for link in links] * both
+        columns, check = keys.columns_of(plain, known), known["graph"].check
+        links = _links(plain["graph"], [*columns.values()], isinstance(check, LinkRows))
+        plain["graph"] = tuple(tuple(link.items()) for link in links)
     if isinstance(plain.get("bounds"), list):
         plain["bounds"] = _bounds(plain["bounds"])
-    return _with_commodities(plain)
+    return plain
 
 
-def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Links by key; those that are lists have the numbers and texts of networks in this order."""
+def _links(given: Any, columns: list[str], is_network: bool) -> list[dict[str, Any]]:
+    """Links by key; those of a network may be lists, and have a length, a capacity and a name."""
     if isinstance(given, str):
         raise refused(f"{NO_FILES}.", "graph")
     if not isinstance(given, list) or not 0 < len(given) <= MOST_LINKS:
         such = f'a graph should be a list of at most {MOST_LINKS:,} links such as ["SEA", "DEN"].'
         raise refused(such, "graph")
-    fields: dict[str, Any] = {
-        **dict.fromkeys(("tail", "head"), (Node, ...)),
-        **dict.fromkeys(numbers, (float | None, None)),
-        **dict.fromkeys(texts, (str | None, None)),
-    }
+    fields: dict[str, Any] = dict.fromkeys(("tail", "head"), (Node, ...))
+    if is_network:
+        columns = [*(columns or [LENGTH]), CAPACITY]
+    fields |= dict.fromkeys(columns, (float | None, None))
+    if is_network:
+        fields["name"] = (str | None, None)
     model = pydantic.create_model("Link", __base__=Strict, **fields)
-    most, found = len(fields) if texts else 2, []
+    most, found = len(fields) if is_network else 2, []
     for i, row in enumerate(given):
         if isinstance(row, list) and len(row) <= most:
             row = dict(zip(fields, row, strict=False))
@@ -308,23 +288,6 @@ def _links(given: Any, numbers: Sequence[str], texts: Sequence[str] = ()) -> lis
         if found[i]["tail"] == found[i]["head"]:
             raise refused("the link leads to where it begins: leave it out.", "graph", i)
     return found
-
-
-def _with_commodities(table: dict[str, Any]) -> dict[str, Any]:
-    """With commodities as [source, target, demand] and tunnels as [pair, path, name]; what is no
-    list is left to be refused.
-    """
-    for key, fields in _ROWS.items():
-        given = table.get(key)
-        if isinstance(given, str):
-            raise refused(f"{NO_FILES}.", key)
-        if isinstance(given, list):
-            model = pydantic.create_model(key, __base__=Strict, **fields)
-            table[key] = [
-                [*_row(model, row, key, i).values()] if isinstance(row, Mapping) else row
-                for i, row in enumerate(given)
-            ]
-    return table
 
 
 def _row(model: type[Strict], row: Any, key: str, number: int) -> dict[str, Any]:
@@ -363,7 +326,7 @@ def entries_of(choice: Choice) -> int:
         return entries_of(given["K"])
     if "n" in given:
         return _whole(given["n"])
-    return max((math.prod(_shape(value)) for value in given.values()), default=0)
+    return max((math.prod(np.shape(value)) for value in given.values()), default=0)
 
 
 def _require_modest(choice: Choice) -> None:
@@ -377,7 +340,7 @@ def _require_modest(choice: Choice) -> None:
             continue
         _require_most("the links of a graph", _ways(given), MOST_LINKS)
         if given.get("paths") == "k-shortest":
-            kept = _ways(given) * len({end for link in given["graph"] for end in link[:2]})
+            kept = _ways(given) * len({end for link in given["graph"] for _, end in link[:2]})
             steps = _commodities(given) * int(given.get("k", 3)) * kept
             _require_most("links times nodes of a search for paths", kept, MOST_QUEUED)
             _require_most("the steps of a search for paths", steps, MOST_SEARCHED)
@@ -425,14 +388,6 @@ def _whole(size: Any) -> int:
     return math.prod(size) if isinstance(size, tuple) else int(size)
 
 
-def _shape(value: Any) -> tuple[int, ...]:
-    sides = []
-    while isinstance(value, tuple) and value:
-        sides.append(len(value))
-        value = value[0]
-    return tuple(sides)
-
-
 def _of_network(given: Mapping[str, Any]) -> int:
     if "tunnels" in given:
         return len(given["tunnels"])
@@ -441,8 +396,8 @@ def _of_network(given: Mapping[str, Any]) -> int:
 
 
 def _of_polytope(given: Mapping[str, Any]) -> int:
-    columns = [_shape(given[key])[-1] for key in ("A_ub", "A_eq") if _shape(given.get(key))]
-    return max(columns, default=(_shape(given.get("bounds")) or (0,))[0])
+    columns = [np.shape(given[key])[-1] for key in ("A_ub", "A_eq") if key in given]
+    return int(max(columns, default=(np.shape(given.get("bounds", ())) or (0,))[0]))
 
 
 _SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
@@ -450,14 +405,14 @@ _SQUARE = ("Birkhoff", "BoundedPSD", "Fantope", "Spectraplex")
 _ENTRIES: dict[str, Callable[[Mapping[str, Any]], int]] = {
     NETWORK: _of_network,
     **dict.fromkeys(_SQUARE, lambda given: _whole(given["n"]) ** 2),
-    "Ellipsoid": lambda given: (_shape(given["matrix"]) or (0,))[0],
+    "Ellipsoid": lambda given: (np.shape(given["matrix"]) or (0,))[0],
     "MultiFlow": lambda given: _commodities(given) * _ways(given),
     "NuclearBall": lambda given: _whole(given["shape"]),
     "Polytope": _of_polytope,
     "Product": lambda given: sum(map(entries_of, given["parts"])),
     "SimplexProduct": lambda given: sum(given["sizes"]),
-    "Transportation": lambda given: math.prod(_shape(given["rows"]) + _shape(given["columns"])),
-    "VertexHull": lambda given: math.prod(_shape(given["points"])[1:]),
+    "Transportation": lambda given: math.prod(np.shape(given["rows"]) + np.shape(given["columns"])),
+    "VertexHull": lambda given: math.prod(np.shape(given["points"])[1:]),
 }
 
 
@@ -477,8 +432,9 @@ def _set(table: Any, info: Info) -> Choice | None:
     has_ends = "graph" in given and bool(given.keys() & {"source", "target", "commodities"})
     kinds = (NETWORK, "FlowPolytope") if is_request else (NETWORK,)
     if given["kind"] in kinds if "kind" in given else has_ends:
-        rest = _inline_network(table) if is_request else table
-        found = _settings(NETWORK, keys.kind_keys(Network), rest, info.context, "kind")
+        known = keys.kind_keys(Network)
+        rest = _inline(table, known) if is_request else table
+        found = _settings(NETWORK, known, rest, info.context, "kind")
     else:
         stream = info.data.get("stream")
         has_costs = isinstance(stream, keys.Tables) and stream.costs is not None
@@ -541,14 +497,17 @@ BudgetTables = Annotated[
 Learner = Annotated[Any, PlainValidator(_learner, json_schema_input_type=str | dict[str, Any])]
 
 
-class Rows(pydantic.create_model("_Tables", __base__=Strict, **_PATHS)):  # type: ignore[misc]
-    """A stream from tables; the names of their files, or functions by kind."""
-
-    advice: Annotated[dict[str, TableFile], Field(min_length=1)] | None = None
-    objective: Objective = "cost"
-    gaps: Literal["refuse", "unseen", "last"] = "refuse"
-    losses: Functions | None = None
-    constraints: Functions | None = None
+# A stream from tables: the names of their files, or functions by kind.
+Rows = pydantic.create_model(
+    "Rows",
+    __base__=Strict,
+    **_PATHS,
+    advice=(Annotated[dict[str, TableFile], Field(min_length=1)] | None, None),
+    objective=(Objective, "cost"),
+    gaps=(Gaps, "refuse"),
+    losses=(Functions | None, None),
+    constraints=(Functions | None, None),
+)
 
 
 def _stream(table: Any, info: Info) -> Choice | keys.Tables | None:
@@ -564,7 +523,6 @@ def _stream(table: Any, info: Info) -> Choice | keys.Tables | None:
 
 
 def _swept(table: Any, info: Info) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """[sweep]: lists of values, each of a kind that some learner takes."""
     known: dict[str, Setting] = {}
     for learner in info.data.get("learners", ()):
         known = {**keys.learner_keys(learner.name), **known}

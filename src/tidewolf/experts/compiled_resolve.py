@@ -4,8 +4,6 @@ For rounds of linear costs and capacities, one after another, over a set of equa
 then each round's programs are solved in the same pass as its steps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +36,7 @@ class Rows:
         self.arrays[0, self.filled : stop], self.arrays[1, self.filled : stop] = costs, capacities
         self.filled = stop
 
-    def after(self, end: int, costs: NDArray, capacities: NDArray) -> Rows:
+    def after(self, end: int, costs: NDArray, capacities: NDArray) -> "Rows":
         """With these rounds after the first `end`: the same while there is room and no other
         state has appended any.
         """
@@ -88,7 +86,7 @@ class Resolving:
     @classmethod
     def of(
         cls, K: HasLMO, advisers: Sequence[Adviser], states: Sequence[Any], number: int
-    ) -> Resolving | None:
+    ) -> "Resolving | None":
         """None if one of them does something else, or remembers something else."""
         plain = [one for one in advisers if isinstance(one, Resolve) and one.is_plain]
         model = plain[0].model(K) if plain and len(K.shape) == 1 else None
@@ -100,7 +98,7 @@ class Resolving:
         usual = all(_is_usual(*own, known, number, K.shape[0]) for own in each)
         return cls(plain, states, model, number) if usual else None
 
-    def copy(self) -> Resolving:
+    def copy(self) -> "Resolving":
         made = object.__new__(Resolving)
         made.__dict__.update(self.__dict__)
         made.floats, made.ints = self.floats.copy(), self.ints.copy()
@@ -175,7 +173,6 @@ def _basis(state: ResolveState, cold: BoxedBasis) -> BoxedBasis:
 
 
 def _is_usual(adviser: Resolve, state: ResolveState, known: int, number: int, n: int) -> bool:
-    """Whether it remembers the last rounds, all that it keeps, each of costs and capacities."""
     rounds = state.recent.rounds
     return (
         state.lag == state.decided_lag == 1

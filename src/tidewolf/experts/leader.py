@@ -24,8 +24,6 @@ stays and stands for both. If the set has no linear description, the vertices th
 its set.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -66,7 +64,7 @@ class Block(NamedTuple):
     numbers: Int64s
     counts: Int64s  # how many rounds each stands for
 
-    def thinned(self, rng: np.random.Generator) -> Block:
+    def thinned(self, rng: np.random.Generator) -> "Block":
         n = len(self.numbers)
         pairs = [range(i, min(i + 2, n)) for i in range(0, n, 2)]
         kept = [pair[int(rng.integers(len(pair)))] for pair in pairs]
@@ -106,7 +104,7 @@ class Blocks(checkpoint.Stored):
     def __init__(self, blocks: tuple[Block, ...] = ()) -> None:
         self.blocks, self.size = blocks, sum(block.size for block in blocks)
 
-    def and_then(self, block: Block, oldest: int) -> Blocks:
+    def and_then(self, block: Block, oldest: int) -> "Blocks":
         """With a block, without those all of whose rounds are before the oldest."""
         blocks = Blocks((*(b for b in self.blocks if b.numbers.max() >= oldest), block))
         while blocks.size > MOST_BYTES and sum(len(one.numbers) for one in blocks.blocks) > 2:
@@ -145,6 +143,11 @@ def _joined(blocks: Sequence[Block]) -> Block:
     return Block(chained(losses), chained(limits), np.concatenate(numbers), np.concatenate(counts))
 
 
+class Found(NamedTuple):
+    points: tuple[Array | None, ...]
+    solves: int  # programs
+
+
 @final
 class Fit(checkpoint.Stored):
     """What a fit finds: made in a thread of its own, and awaited where it is asked for."""
@@ -161,16 +164,11 @@ class Fit(checkpoint.Stored):
         return Fit, (self.found(),)
 
     def parts(self) -> dict[str, Any]:
-        return dict(self.found()._asdict())
+        return self.found()._asdict()
 
     @classmethod
     def restored(cls, parts: dict[str, Any]) -> Self:
         return cls(Found(**parts))
-
-
-class Found(NamedTuple):
-    points: tuple[Array | None, ...]
-    solves: int  # programs
 
 
 class LeaderState(NamedTuple):
@@ -311,7 +309,6 @@ class Leader(Adviser):
 
 
 def _ratio(K: HasLMO, losses: Batch, limits: Batch) -> float:
-    """G_f/G_g, 1 if one of them is 0."""
     G_f, G_g = (
         max(norm(K.tangent(g[i, ...])) for i in range(len(g)))
         for g in (batch.gradients(K.center) for batch in (losses, limits))

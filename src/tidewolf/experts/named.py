@@ -17,11 +17,9 @@ learn near the start.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, ClassVar, NamedTuple, final
 
-import numpy as np
-
-from tidewolf.core import arrays, errors, settings
+from tidewolf.core import arrays, settings
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array
 from tidewolf.experts.base import Adviser, Info, Proposals, Seen, Vertices
@@ -96,19 +94,8 @@ class Named(Adviser):
 
     def _point(self, K: HasLMO, info: Info) -> Array | None:
         """The point that is known, in the library of the set's own; None if there is none."""
-        advice = None if info is None else info.advice
-        given: Any = None if advice is None else advice.get(self.name)
+        given = None if info is None or info.advice is None else info.advice.get(self.name)
         if given is None:
-            return None
-        try:
-            numbers = arrays.to_numpy(given) if arrays.is_array(given) else np.asarray(given)
-            absent = bool(np.isnan(np.asarray(numbers, dtype=np.float64)).any())
-        except (TypeError, ValueError):
-            raise errors.WrongType(
-                f"The advice named {self.name!r} is a point, an array of numbers, not a "
-                f"{type(given).__name__}."
-            ) from None
-        if absent:
             return None
         point = arrays.as_point(given, K.shape, f"The advice named {self.name!r}") + 0.0
         return arrays.frozen(arrays.like(point, K.center))

@@ -16,8 +16,6 @@ weight of the n drops in m, so that r does not begin too small. If a round has a
 limits than the one before, it begins anew.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, final
@@ -60,7 +58,7 @@ class RecentRounds(checkpoint.Stored):
 
     def and_then(
         self, loss: Batch, limit: Batch, time: float, number: int, keep: int
-    ) -> RecentRounds:
+    ) -> "RecentRounds":
         """With a copy of this round, without those that are `keep` rounds older than the newest."""
         if not self.rounds:
             return RecentRounds((SeenRound(_copied(loss), _copied(limit), time, number),))
@@ -74,7 +72,6 @@ class RecentRounds(checkpoint.Stored):
 
     @property
     def newest(self) -> int:
-        """The number of the newest; -1 if there is none."""
         return self.rounds[-1].number if self.rounds else -1
 
     def place(self, number: int) -> int | None:
@@ -87,7 +84,7 @@ class RecentRounds(checkpoint.Stored):
             i = bisect_left(rounds, number, key=lambda r: r.number)
         return i if rounds[i].number == number else None
 
-    def reaching(self, seconds: float, more: int) -> RecentRounds:
+    def reaching(self, seconds: float, more: int) -> "RecentRounds":
         """Those whose time is known, and the newest, which the next is held against; without
         those that are `more` steps longer ago than so many seconds before it.
         """
@@ -117,7 +114,7 @@ class RecentRounds(checkpoint.Stored):
         }
 
     @classmethod
-    def restored(cls, parts: dict[str, Any]) -> RecentRounds:
+    def restored(cls, parts: dict[str, Any]) -> "RecentRounds":
         losses, limits = (
             [batch[t : t + 1] for batch in loaded(parts[name]) for t in range(len(batch))]
             for name in ("losses", "limits")
@@ -131,7 +128,6 @@ class RecentRounds(checkpoint.Stored):
 
 
 def _step(rounds: Sequence[SeenRound]) -> float | None:
-    """The usual time from one round to the next."""
     times = np.array([r.time for r in rounds])
     steps = np.diff(times[~np.isnan(times)])
     return float(np.median(steps)) if len(steps) else None
@@ -161,14 +157,10 @@ def _own(array: Array) -> Array:
 class Drops(NamedTuple):
     """Squared drops, one mean a limit, and how many there were."""
 
-    mean2: Floats
-    counted: int
+    mean2: Floats = frozen(np.zeros(0))
+    counted: int = 0
 
-    @classmethod
-    def none(cls) -> Drops:
-        return cls(frozen(np.zeros(0)), 0)
-
-    def after(self, before: Batch, now: Batch, x: Array) -> Drops:
+    def after(self, before: Batch, now: Batch, x: Array) -> "Drops":
         """With the drop from one round's limits to the next one's, at the point played in the
         latter.
         """
@@ -180,19 +172,19 @@ class Drops(NamedTuple):
                 for limit in (before, now)
             )
         if old.size != new.size:
-            return Drops.none()
+            return Drops()
         drop = np.subtract(new.reshape(-1), old.reshape(-1), dtype=np.float64)
         drop2 = np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)
         drop2 *= drop2
         mean2, counted = (self.mean2, self.counted) if len(self.mean2) == len(drop) else (0.0, 0)
         return Drops(frozen(mean2 + FORGETTING * (drop2 - mean2)), counted + 1)
 
-    def moved(self, entries: Int64s, size: int) -> Drops:
+    def moved(self, entries: Int64s, size: int) -> "Drops":
         """Those of limits on single entries where these are in other places, as many as `size`; new
         ones have the mean of the others. None if limits are not on single entries.
         """
         if len(self.mean2) != len(entries) or not (entries >= 0).any():
-            return Drops.none()
+            return Drops()
         there = entries >= 0
         mean2 = np.full(size, self.mean2[there].mean())
         mean2[entries[there]] = self.mean2[there]

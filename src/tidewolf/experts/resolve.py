@@ -30,14 +30,12 @@ Functions that make no linear program (squares, log wealth, one's own) are repla
 linearisations at the point played. A program that is not solved means no advice in that round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, final
 
 import numpy as np
 
@@ -82,6 +80,7 @@ IDLE_ROUNDS = 200  # Rounds without use after which a vertex goes.
 _BETTER = 1e-9  # A better vertex is cheaper than those known by this share of |d| times the radius.
 _PROGRAM = (linear.Linear, batch.LinearTotal, batch.PiecewiseLinear)
 _LIMIT = (linear.Capacity, batch.PiecewiseLinear)
+Rooms: TypeAlias = Sequence[Floats | None]  # of each limit, one for each headroom; None: no room
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,7 @@ class Pool(NamedTuple):
     breach_is_least: bool = False  # whether the last call for a lesser violation was in vain
     warm: Any = None  # what the next oracle call may start from
 
-    def after_vain_call(self, breach: bool, headrooms: int) -> Pool:
+    def after_vain_call(self, breach: bool, headrooms: int) -> "Pool":
         """After a call that found nothing: the next one's turn, after a while if all were in
         vain.
         """
@@ -203,9 +202,7 @@ class Resolve(Adviser):
 
     def start(self, K: HasLMO) -> ResolveState:
         pool = Pool((K.atom(K.center),), (0,)) if self._by_columns(K) else Pool()
-        return ResolveState(
-            RecentRounds(), Drops.none(), K.center, (COLD,) * len(self.headroom), pool
-        )
+        return ResolveState(RecentRounds(), Drops(), K.center, (COLD,) * len(self.headroom), pool)
 
     def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
         """Without the functions that it saw; the drops of capacities stay."""
@@ -297,14 +294,15 @@ class Resolve(Adviser):
         elif model is not None and spaces.A is None and not loss.maxima and out is None:
             points, tree = model.solve(loss.c, spaces.b, room, headrooms, state.tree)
             return Proposals(points, state._replace(tree=tree), 0, len(points))
-        task = Task(
-            loss, spaces, [None if k == 0.0 or room is None else k * room for k in self.headroom]
-        )
+        rooms = [None if k == 0.0 or room is None else k * room for k in self.headroom]
         if not state.pool.vertices or out is not None:
-            return self._solved(K, state, task, out)
-        return self._priced(K, state, task, t, budget)
+            return self._solved(K, state, loss, spaces, rooms, out)
+        return self._priced(K, state, loss, spaces, rooms, t, budget)
 
-    def _solved(self, K: HasLMO, state: ResolveState, task: Task, out: Bools | None) -> Proposals:
+    def _solved(
+        self, K: HasLMO, state: ResolveState, loss: Objective, limits: highs.HalfSpaces,
+        rooms: Rooms, out: Bools | None,
+    ) -> Proposals:  # fmt: skip
         """The programs as they are, or without entries that are out: held at 0, or of columns
         that are 0 there.
         """
@@ -322,18 +320,18 @@ class Resolve(Adviser):
             solver, bases = BestOfVertices(K, "Resolve", free), (COLD,) * len(nothing)
         else:
             solver = self._cached("described", K, lambda K: BestPoint(K, "Resolve"))
-        program: Program | None = solver.prepared(task.loss, task.limits)
+        program: Program | None = solver.prepared(loss, limits)
         if out is not None and program is not None and not of_columns:
             program = solver.without(program, out)
         if program is None:
             return Proposals(nothing, state)
-        rooms, starts = list(compress(task.rooms, due)), list(compress(bases, due))
-        found = iter(solve_each(solver, program, rooms, starts))
+        asked, starts = list(compress(rooms, due)), list(compress(bases, due))
+        found = iter(solve_each(solver, program, asked, starts))
         each = [next(found) if is_due else None for is_due in due]
         points, solves = _points(each)
         if self.even and out is None:
-            both, solves = zip(each, task.rooms, strict=True), 2 * solves
-            points = tuple(b and solver.most_even(task.loss, task.limits, r, b) for b, r in both)
+            both, solves = zip(each, rooms, strict=True), 2 * solves
+            points = tuple(b and solver.most_even(loss, limits, r, b) for b, r in both)
         if out is not None:
             empty = (None if x is None else emptied(x, out) for x in points)
             points = tuple(None if x is None or not is_member(K, x) else x for x in empty)
@@ -397,7 +395,10 @@ class Resolve(Adviser):
             last = state.recent.until(state.time - self._seconds)
         return tuple((r.loss, r.limit) for r in feedback[max(0, last - self.window) : last])
 
-    def _priced(self, K: HasLMO, state: ResolveState, task: Task, t: int, budget: int) -> Proposals:
+    def _priced(
+        self, K: HasLMO, state: ResolveState, loss: Objective, limits: highs.HalfSpaces,
+        rooms: Rooms, t: int, budget: int,
+    ) -> Proposals:  # fmt: skip
         """The best point for each headroom among the vertices that are known; with at most one
         more, by one oracle call.
         """
@@ -405,8 +406,8 @@ class Resolve(Adviser):
         of, solver = self._cache.get("vertices", (None, None))
         if of is not K or solver.vertices is not state.pool.vertices:
             solver = BestOfVertices(K, "Resolve", state.pool.vertices, solver if of is K else None)
-        program = solver.prepared(task.loss, task.limits)
-        each = solve_each(solver, program, task.rooms, state.bases)
+        program = solver.prepared(loss, limits)
+        each = solve_each(solver, program, rooms, state.bases)
         used, bases, count = np.array(state.pool.last_used), ends_of(each), len(each)
         for best in each:
             if best is not None:
@@ -419,7 +420,7 @@ class Resolve(Adviser):
             pool = pool._replace(wait=max(0, pool.wait - 1))
         else:
             breach = mine.breach is not None and not pool.breach_is_least
-            asked = solver.pricing(task.loss, task.limits, program, mine, breach)
+            asked = solver.pricing(loss, limits, program, mine, breach)
             if asked is not None:
                 direction, known = asked
                 answer, calls = K.answer(direction, pool.warm), 1
@@ -433,8 +434,8 @@ class Resolve(Adviser):
         if found and mine is not None:
             pool = pool._replace(turn=turn + 1, in_vain=0, breach_is_least=False)
             solver = BestOfVertices(K, "Resolve", pool.vertices, solver)
-            program = solver.prepared(task.loss, task.limits)
-            again = _attempt(solver, program, task.rooms[turn], bases[turn])
+            program = solver.prepared(loss, limits)
+            again = _attempt(solver, program, rooms[turn], bases[turn])
             if again is not None:
                 each[turn] = again._replace(solves=mine.solves + again.solves)
                 bases = (*bases[:turn], again.bases, *bases[turn + 1 :])
@@ -459,14 +460,8 @@ def in_program(f: batch.Batch, kinds: tuple[type, ...], x: Array) -> batch.Batch
     return linear.Affine.one(gradient, arrays.inner(gradient, x) - float(f.values(x)[0]))
 
 
-class Task(NamedTuple):
-    loss: Objective
-    limits: highs.HalfSpaces
-    rooms: Sequence[Floats | None]
-
-
 def solve_each(
-    solver: BestPoint, program: Program, rooms: Sequence[Floats | None], bases: Sequence[Bases]
+    solver: BestPoint, program: Program, rooms: Rooms, bases: Sequence[Bases]
 ) -> list[Best | None]:
     """The best point for each headroom, None if its program was not solved."""
     found: list[Best | None] = []

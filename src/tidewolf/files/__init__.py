@@ -6,10 +6,10 @@
 Nothing is guessed. A file that cannot be read is refused with its name, the line and the column.
 """
 
-from tidewolf.files.reading import FileFormat, Record, file_of, read_records
+from tidewolf.files.reading import FileFormat, file_of, read_columns
 from tidewolf.files.table import GAPS, Aligned, Graph, Table, align, read_graph, read_table
 
 __all__ = [
-    "GAPS", "Aligned", "FileFormat", "Graph", "Record", "Table", "align", "file_of",
-    "read_graph", "read_records", "read_table",
+    "GAPS", "Aligned", "FileFormat", "Graph", "Table", "align", "file_of", "read_columns",
+    "read_graph", "read_table",
 ]  # fmt: skip

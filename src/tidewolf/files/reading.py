@@ -37,9 +37,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from io import StringIO
-from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, final
+from typing import Annotated, Any, final
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -282,15 +281,19 @@ def most_unpacked(size: int) -> int:
 
 def require_unpacked(path: Path, claimed: int) -> None:
     most = most_unpacked(path.stat().st_size)
-    if claimed > most:
-        raise InvalidInput(
-            f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
-            "or more. Unpack it, or write plain CSV."
-        )
+    refuse(
+        claimed > most,
+        f"{path} is not read: it unpacks to more than {most >> 20} MB, {RATIO} times its size "
+        "or more. Unpack it, or write plain CSV.",
+    )
 
 
 def read_arrays(path: Path) -> dict[str, NDArray]:
+    """The arrays of an NPZ file, or `values`, the one of an NPY file."""
+    kind = path.suffix[1:].upper()
     try:
+        if kind == "NPY":  # which may claim more than it has
+            return {"values": np.array(np.load(path, mmap_mode="r", allow_pickle=False))}
         with _HEADERS, zipfile.ZipFile(path) as archive, np.load(path) as arrays:
             members = archive.infolist()
             require_unpacked(path, sum(member.file_size for member in members))
@@ -304,7 +307,7 @@ def read_arrays(path: Path) -> dict[str, NDArray]:
         raise
     except Exception as error:  # what is no archive breaks its readers in every way
         what = str(error) or type(error).__name__
-        raise InvalidInput(f"{path} cannot be read as NPZ: {what}.") from error
+        raise InvalidInput(f"{path} cannot be read as {kind}: {what}.") from error
 
 
 @dataclass(frozen=True)
@@ -336,6 +339,12 @@ class Cells:
             empty = gaps and is_gap(column[i])
             found[i] = math.nan if empty else finite(column[i], self.place(i, j), self.format)
         return found
+
+    def texts(self, name: str) -> list[str]:
+        return [cell_text(cell) for cell in self.columns[self.header.index(name)]]
+
+    def floats(self, name: str) -> list[float]:
+        return [*self.numbers(self.header.index(name), False, len(self.lines)).tolist()]
 
 
 def cell_text(cell: Any) -> str:
@@ -384,73 +393,19 @@ def to_float(cell: Any, decimal: str) -> float:
         return math.inf
 
 
-class Record(NamedTuple):
-    """One row of a file."""
-
-    cells: Cells
-    row: int
-
-    def text(self, column: str) -> str:
-        """What stands in a column, empty if nothing does."""
-        return cell_text(self.cells.columns[self.cells.header.index(column)][self.row])
-
-    def number(self, column: str) -> float:
-        """The finite number in a column."""
-        j = self.cells.header.index(column)
-        cells, i = self.cells, self.row
-        return finite(cells.columns[j][i], cells.place(i, j), cells.format)
-
-    @property
-    def where(self) -> str:
-        """Where the row stands, such as "demands.csv, line 7"."""
-        return self.cells.place(self.row)
-
-
-def read_records(
-    path: str | PathLike[str], columns: Sequence[str] = (), *, format: FileFormat = PLAIN
-) -> list[Record]:
-    r"""The rows of a file that has these columns, in any case of letters, among others.
-
-    Parameters
-    ----------
-    path : str or path
-        The file: .csv, .csv.gz, .tsv, .xlsx (also book.xlsx#Sheet), .parquet.
-    columns : sequence of str, default ()
-        What it has to have; the rows know them by these names, and others as the file calls them.
-    format : FileFormat
-        How text is written in it.
-
-    Returns
-    -------
-    list of Record
-        Each with `text(column)`, `number(column)` and `where`.
-
-    Raises
-    ------
-    InvalidInput
-        If the file does not exist, cannot be read, or lacks a column.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> from tidewolf.files import read_records
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "demands.csv")
-    ...     _ = path.write_text("Source,Target,Demand\nSEA,NYC,2.5\n")
-    ...     rows = read_records(path, ["source", "target", "demand"])
-    >>> rows[0].text("source"), rows[0].number("demand")
-    ('SEA', 2.5)
+def read_columns(path: Path, columns: Sequence[str], format: FileFormat) -> Cells:
+    """The cells of a file that has these columns, in any case of letters, among others: the header
+    has these names, and others as the file calls them.
     """
-    columns = settings.NAMES(columns, "columns of read_records")
-    cells = read_cells(arguments.as_path(path, "The path of a file of rows"), as_format(format))
+    cells = read_cells(path, format)
     require(len(cells.lines), InvalidInput, f"{path} has column names and no rows.")
     names = {name.lower(): name for name in columns}
     header = [names.get(name.lower(), name) for name in cells.header]
-    if not ({*columns} <= {*header}):
-        raise InvalidInput(
-            f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}."
-        )
-    return [Record(replace(cells, header=header), i) for i in range(len(cells.lines))]
+    refuse(
+        not ({*columns} <= {*header}),
+        f"{path}: expected the columns {', '.join(columns)}, received {', '.join(header)}.",
+    )
+    return replace(cells, header=header)
 
 
 _SHEET = re.compile(r"(?i)(.*?\.xls[xm])#(.*)")
@@ -461,7 +416,10 @@ def file_of(path: Path) -> Path:
     return path if found is None else path.with_name(found[1])
 
 
-def read_cells(path: Path, format: FileFormat) -> Cells:
+def read_cells(path: Path, format: FileFormat, growing: bool = False) -> Cells:
+    """The cells of a file; of a growing CSV file those of its whole lines, of which none may be
+    there yet.
+    """
     name = file_of(path).name.lower()
     readers = {CSV: _read_csv, EXCEL: _read_excel, PARQUET: _read_parquet}
     read = require_some(
@@ -471,21 +429,22 @@ def read_cells(path: Path, format: FileFormat) -> Cells:
     )
     require(file_of(path).is_file(), InvalidInput, f"There is no file at {path}.")
     try:
-        cells = read(path, format)
+        cells = _read_csv(path, format, growing) if growing else read(path, format)
     except TidewolfError:
         raise
     except Exception as error:  # parsers raise what they like
         raise InvalidInput(
             f"{path} cannot be read as {read.__name__.removeprefix('_read_')}: {error!r}."
         ) from error
-    require(
-        cells.header, InvalidInput, f"{path} is empty; a table starts with a line of column names."
-    )
+    empty = not cells.header and not growing
+    refuse(empty, f"{path} is empty; a table starts with a line of column names.")
     return cells
 
 
-def _csv_rows(path: Path, format: FileFormat) -> Iterator[tuple[int, list[str]]]:
-    text = StringIO(read_text(path, format.encoding), newline="")
+def _csv_rows(
+    path: Path, format: FileFormat, growing: bool = False
+) -> Iterator[tuple[int, list[str]]]:
+    text = StringIO(read_text(path, format.encoding, growing), newline="")
     rows, last = csv.reader(text, delimiter=format.separator_of(path.name), strict=True), 0
     for row in rows:
         if len(row) > 1 or "".join(row).strip():
@@ -501,8 +460,8 @@ def read_header(path: Path, format: FileFormat) -> list[str]:
     return names
 
 
-def _read_csv(path: Path, format: FileFormat) -> Cells:
-    found = list(_csv_rows(path, format))
+def _read_csv(path: Path, format: FileFormat, growing: bool = False) -> Cells:
+    found = list(_csv_rows(path, format, growing))
     rows = [row for _, row in found]
     width = len(rows[0]) if rows else 0
     wrong = [each for each in found if len(each[1]) != width] or (found[:1] if width == 1 else [])
@@ -527,9 +486,11 @@ def _likely(path: Path, format: FileFormat) -> str:
     return f"; cells look separated otherwise: {say(separator=best)}" if best else ""
 
 
-def read_text(path: Path, encoding: str) -> str:
-    """The text of a file, without a mark of its byte order."""
+def read_text(path: Path, encoding: str, growing: bool = False) -> str:
+    """The text of a file, without a mark of its byte order; of a growing one, its whole lines."""
     data = path.read_bytes()
+    if growing and "\n".encode(encoding).endswith(b"\n"):  # not in UTF-16
+        data = data[: data.rfind(b"\n") + 1]
     if path.name.lower().endswith(".gz"):
         try:
             with gzip.open(path) as packed:

@@ -17,6 +17,7 @@ their ids.
 import re
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,6 +114,10 @@ def read_table(
         require(reading.file_of(path).is_file(), InvalidInput, f"There is no table at {path}.")
         npz = path.name.lower().endswith(".npz")
         cells = _npz_cells(path, format) if npz else reading.read_cells(path, format)
+    return table_of(cells, gaps)
+
+
+def table_of(cells: reading.Cells, gaps: bool) -> Table:
     timed = is_time(cells.header[0])
     columns, rows = column_names(cells.header[int(timed) :], cells.name), len(cells.lines)
     while timed and rows and not any(reading.cell_text(at[rows - 1]) for at in cells.columns):
@@ -275,8 +280,6 @@ def align(
     >>> rounds.seen.tolist(), rounds.tables["limits"].values.ravel().tolist()
     ([True, False, False], [5.0, 6.0, 6.0])
     """
-    gaps = settings.Text(choices=GAPS)(gaps, "gaps")
-    absent = settings.NAMES(absent, "absent")
     named = {name: _named(name, table) for name, table in tables.items()}
     leading = [table for name, table in named.items() if name not in absent]
     rounds, length = _rounds(leading or list(named.values()), list(named.values()))
@@ -308,7 +311,6 @@ def require_seen(rounds: Aligned) -> None:
 
 
 def _named(name: str, table: Table) -> Table:
-    arguments.as_kind(table, Table, f"{name} must be a Table")
     file = table.file or name
     own = table.places or [f"{file}, row {i}" for i in range(1, len(table.values) + 1)]
     return table._replace(file=file, places=own)
@@ -508,7 +510,9 @@ def read_graph(
     >>> graph.links
     (('SEA', 'DEN'), ('DEN', 'NYC'))
     """
-    graph, numbers = edges_of(path, str(GIVEN)), settings.NAMES(numbers, "numbers of read_graph")
+    listed = path if isinstance(path, Edges) else None  # links, which may be those of a matching
+    graph = listed or edges_of(path, str(GIVEN))
+    numbers = settings.NAMES(numbers, "numbers of read_graph")
     optional = settings.NAMES(optional, "optional numbers of read_graph")
     directed = None if directed is None else arguments.as_flag(directed, "directed")
     missing = None if missing is None else as_number(missing, "What stands for a missing number")
@@ -520,17 +524,14 @@ def read_graph(
     columns = graph.columns or ()
     if absent := [name for name in numbers if graph.columns and name not in columns]:
         raise InvalidInput(f"{path} has no column {absent[0]!r}; it has {', '.join(columns)}.")
-    kept = [edge for edge in graph.edges if edge.tail != edge.head]
+    kept = [edge for edge in graph.edges if listed or edge.tail != edge.head]
     require(kept, EmptyGraph, f"{path} has no link between two nodes.")
     ways = 1 if (graph.directed if directed is None else directed) else 2
-    read = {
-        key: np.tile([_number(edge, key, format, missing) for edge in kept], ways)
-        for key in numbers
+    every = {
+        name: np.tile([_number(edge, name, format, absent) for edge in kept], ways)
+        for name, absent in [*product(numbers, [missing]), *product(optional, [np.nan])]
     }
-    for name in optional:
-        own = np.tile([_number(edge, name, format, np.nan) for edge in kept], ways)
-        if not np.isnan(own).all():
-            read[name] = own
+    read = {key: at for key, at in every.items() if key in numbers or not np.isnan(at).all()}
     links = tuple((edge.tail, edge.head) for edge in kept)
     expected = {*NAMES, *sum(ENDS, ()), *(name.lower() for name in (*numbers, *optional))}
     return Graph(
@@ -568,11 +569,11 @@ def read_edges(path: Path, format: reading.FileFormat) -> Edges:
         endings = ", ".join((*reading.ENDINGS, ".graphml", ".gml"))
         raise InvalidInput(f"{path}: expected a graph that ends in one of {endings}.")
     networkx = arguments.import_extra("networkx", "Reading GraphML and GML", "graph")
-    if path.stat().st_size > LARGEST_TEXT:
-        raise InvalidInput(
-            f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
-            f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size."
-        )
+    refuse(
+        path.stat().st_size > LARGEST_TEXT,
+        f"{path} has {path.stat().st_size >> 20} MB; GraphML and GML are read up to "
+        f"{LARGEST_TEXT >> 20} MB, edge lists in CSV of any size.",
+    )
     try:
         graph = networkx.read_graphml(path) if name.endswith(".graphml") else _gml(networkx, path)
     except Exception as error:  # parsers raise what they like

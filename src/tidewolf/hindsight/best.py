@@ -93,14 +93,13 @@ class Infeasibility(Value):
     least `bound` > 0 on all of K.
     """
 
+    # positive, of sum 1; one for each half-space, or curved constraint, that takes part
     weights: Floats
-    """Positive, of sum 1; one for each half-space, or curved constraint, that takes part."""
+    # the round of the stream each half-space comes from
     rounds: Int64s
-    """The round of the stream each half-space comes from."""
+    # which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds if
+    # those are no half-spaces
     rows: Int64s
-    """Which rows of `stream[start:stop].constraints.halfspaces()` they are; which of its rounds
-    where those are no half-spaces.
-    """
     bound: float
 
 

@@ -48,7 +48,7 @@ from tidewolf.core.vertices import Vertex
 from tidewolf.functions.linear import Capacity
 from tidewolf.functions.loads import LoadRows
 from tidewolf.hindsight.exact import ExactProjection
-from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, flattened, parts_of
+from tidewolf.hindsight.task import ACROSS, ROUNDING, Solution, Task, flattened, parts_of, sums
 from tidewolf.sets.base import ConvexSet, LinearDescription, Polyhedral, membership_tolerance
 from tidewolf.sets.highs import TOLERANCE, Basis, HalfSpaces, Solved, WarmModel
 
@@ -128,7 +128,6 @@ class BestPoint:
     method = "simplex"
 
     def __init__(self, K: Any, who: str) -> None:
-        oracle.as_set(K, who)
         if not isinstance(K, Polyhedral):
             raise NotSupported(f"{who} solves linear programs, not over {type(K).__name__}.")
         self.K, self.who = cast(ConvexSet, K), who
@@ -159,14 +158,13 @@ class BestPoint:
         """
         d, lower, upper = self._description, program.lower.copy(), program.upper.copy()
         shift = np.zeros(len(out)) if d.shift is None else d.shift
-        for i in np.flatnonzero(out).tolist():
-            columns, factor = [i], 1.0
-            if d.lift is not None:
-                row = d.lift[[i], :].toarray()[0] if sparse.is_sparse(d.lift) else d.lift[i]
-                columns, factor = np.flatnonzero(row).tolist(), float(row.max() + row.min())
-            if len(columns) > 1:
-                return None
-            lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self.unit
+        rows = sp.csr_array(sp.eye_array(len(out)) if d.lift is None else d.lift)[out, :]
+        rows.eliminate_zeros()
+        counts = np.diff(rows.indptr)
+        if counts.max(initial=0) > 1:
+            return None
+        fixed = -shift[out][counts > 0] / rows.data / self.unit
+        lower[rows.indices] = upper[rows.indices] = fixed
         return program._replace(lower=lower, upper=upper)
 
     def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:
@@ -258,17 +256,11 @@ class BestPoint:
         )
 
     def _on_variables(self, A: Any) -> tuple[Any, Floats]:
+        """Rows on variables, or others that differ by constants on the set, and those constants."""
         d, (A, shift) = self._description, self._rows_along(A)
         if d.shift is not None:
             shift = shift + A @ d.shift
-        if d.lift is not None:
-            A, more = self._rows_within(A @ self._lift)
-            shift = shift + more
-        return A, shift
-
-    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
-        """Rows on variables, or others that differ by constants on the set, and those constants."""
-        return A, np.zeros(A.shape[0])
+        return A if d.lift is None else A @ self._lift, shift
 
     def _rows_along(self, A: Any) -> tuple[Any, Floats]:
         """Rows that say the same on aff(K), and how much less their values are there. A row of one
@@ -476,31 +468,17 @@ class LinearProgramming:
             program = solver.prepared(loss, HalfSpaces(task.rows(chosen), task.b[chosen]))
             found = solver.feasible_best(program, basis=basis)
             if found is None:
-                return _infeasible(task, chosen) if len(chosen) else None
+                if not len(chosen) or (worst := solver.breached(program)) is None:
+                    return None
+                weights = sums(chosen, np.maximum(0.0, -worst.multipliers), len(task.b))
+                return Solution(None, np.zeros(len(task.b)), weights)
             x = solver.flat_point(found)
             new = _violated((many @ x - task.b) / sizes, task.rounds, chosen) if many else ()
             if not len(new):
                 mu, own = solver.multipliers(program, found)
-                lam = np.zeros(len(task.b))
-                lam[chosen] = own
-                return Solution(
-                    x, lam, below=None if task.pieces is None else task.below_pieces(mu)
-                )
+                below = None if task.pieces is None else task.below_pieces(mu)
+                return Solution(x, sums(chosen, own, len(task.b)), below=below)
             chosen, basis = np.append(chosen, new), _with_rows(found.basis, len(new))
-
-
-def _infeasible(task: Task, chosen: Int64s) -> Solution | None:
-    """The weights by which some rows show that no point satisfies them; None if the solver found
-    none.
-    """
-    solver = BestPoint(task.K, _WHO)
-    none = Objective(np.zeros(task.A.shape[1]), None, np.zeros(0), None, 0)
-    worst = solver.breached(solver.prepared(none, HalfSpaces(task.rows(chosen), task.b[chosen])))
-    if worst is None:
-        return None
-    weights = np.zeros(len(task.b))
-    weights[chosen] = np.maximum(0.0, -worst.multipliers)
-    return Solution(None, np.zeros(len(task.b)), weights)
 
 
 def _violated(breach: Floats, rounds: Int64s, chosen: Int64s) -> Int64s:
@@ -557,11 +535,8 @@ class BestOfVertices(BestPoint):
         ones = np.ones(len(self.vertices))
         return LinearDescription(0.0 * ones, ones, ones[None], ones[:1], lift=self.V)
 
-    def _rows_along(self, A: Any) -> tuple[Any, Floats]:
-        # `_rows_within` does it, and needs no more of the set than its vertices
-        return A, np.zeros(A.shape[0])
-
-    def _rows_within(self, A: Any) -> tuple[Any, Floats]:
+    def _on_variables(self, A: Any) -> tuple[Any, Floats]:
+        A = A @ self._lift
         dense = A.toarray() if sparse.is_sparse(A) else A
         mean, spread = dense.mean(axis=1), dense.std(axis=1)
         mean = np.where(spread < ACROSS * np.abs(mean), mean, 0.0)  # weights are 1 in all

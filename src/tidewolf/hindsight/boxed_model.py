@@ -14,6 +14,7 @@ keep their inverse from round to round; if rounds have rows of their own, the ba
 inverted again.
 """
 
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self, final
@@ -23,6 +24,7 @@ import numpy as np
 from tidewolf.core import arrays, checkpoint, errors, sparse
 from tidewolf.core.types import Array, Bools, Floats, Int64s
 from tidewolf.hindsight.best_point import Objective
+from tidewolf.hindsight.task import sums
 from tidewolf.kernels.boxed_dual import solve_boxed
 from tidewolf.sets.base import LinearDescription, Polyhedral
 from tidewolf.sets.capacitated_flow import CapacitatedFlow, FlowNetwork, cut_capacity, violated_cut
@@ -81,10 +83,8 @@ class BoxedModel:
 
     @classmethod
     def of(cls, K: Any) -> Self | None:
-        center = K.center
-        if not isinstance(K, Polyhedral) or type(center) is not np.ndarray:
-            return None
-        if center.dtype != np.float64 or center.size > MOST_ENTRIES:
+        here = type(K.center) is np.ndarray and K.center.dtype == np.float64
+        if not here or K.center.size > MOST_ENTRIES or not isinstance(K, Polyhedral):
             return None
         d = K.description()
         rows = sum(len(b) for b in (d.b_eq, d.b_ub) if b is not None)
@@ -112,7 +112,7 @@ class BoxedModel:
         ):
             return None
         program = self.plain if own else self._with_rows(loss, limits)
-        c = loss.c if own else np.append(loss.c, program.more_costs)
+        c = np.append(loss.c, program.more_costs)
         if out is not None:
             top = program.data[_TOP].copy()
             top[: len(out)][out] = 0.0
@@ -127,15 +127,15 @@ class BoxedModel:
         points, shifts = np.empty((P, n)), np.empty(P)
         numbers = np.empty(P + 1, dtype=np.int64)
         basis, inverse = np.empty_like(cold.basis), np.empty_like(cold.inverse)
-        for first in (start, cold):
-            age = first.age if own else -1
-            if solve_boxed(
-                *program.data, *sources, headrooms, first.basis, first.inverse, age, basis,
-                inverse, points, shifts, numbers, self.tol,
-            ):  # fmt: skip
-                break
-            if first is cold:
-                return None
+        solved = (
+            solve_boxed(
+                *program.data, *sources, headrooms, first.basis, first.inverse,
+                first.age if own else -1, basis, inverse, points, shifts, numbers, self.tol,
+            )
+            for first in (start, cold)
+        )  # fmt: skip
+        if not any(solved):
+            return None
         shaped = arrays.frozen(points).reshape((P, *self.K.shape))
         age = int(numbers[P]) if own else -1
         return tuple(shaped), BoxedBasis(cold.columns, basis, inverse, age)
@@ -159,10 +159,10 @@ class BoxedModel:
         for A, b, slack in ((d.A_eq, d.b_eq, False), (d.A_ub, d.b_ub, True)):
             if A is not None and b is not None and len(b):
                 row, column, value = _entries(A)
-                left = (b - _sums(row, value * d.lower[column], len(b))) / self._unit
+                left = (b - sums(row, value * d.lower[column], len(b))) / self._unit
                 sizes = rows.add(row, column, value, left)
                 if slack:
-                    least = _sums(row, np.minimum(value, 0.0) * self._top[column], len(b))
+                    least = sums(row, np.minimum(value, 0.0) * self._top[column], len(b))
                     rows.add_slacks(1.0, np.maximum(left - least, 0.0) / sizes)
         return rows
 
@@ -173,13 +173,13 @@ class BoxedModel:
         )
 
     def _with_rows(self, loss: Objective, limits: HalfSpaces) -> BoxedProgram:
-        rows, n, unit, more = self._set_rows.copy(), len(self._top), self._unit, np.zeros(0)
+        rows, n, unit, more = copy(self._set_rows), len(self._top), self._unit, np.zeros(0)
         first, base, give = 0, self._origin, np.full(n, 1.0 / unit)
         if loss.maxima:
             row, column, value = _entries(loss.d)
-            at = _sums(row, value * self._origin[column], len(loss.e)) - loss.e
+            at = sums(row, value * self._origin[column], len(loss.e)) - loss.e
             ends = unit * value * self._top[column]
-            least, most = (_sums(row, f(ends, 0.0), len(at)) for f in (np.minimum, np.maximum))
+            least, most = (sums(row, f(ends, 0.0), len(at)) for f in (np.minimum, np.maximum))
             low, high = np.full(loss.maxima, -np.inf), np.full(loss.maxima, -np.inf)
             np.maximum.at(low, loss.which, at + least)
             np.maximum.at(high, loss.which, at + most)
@@ -197,10 +197,10 @@ class BoxedModel:
         if limits.A is not None:
             row, column, value = _entries(limits.A)
             ends, count = value * self._top[column], len(limits.b)
-            least, most = (_sums(row, f(ends, 0.0), count) for f in (np.minimum, np.maximum))
+            least, most = (sums(row, f(ends, 0.0), count) for f in (np.minimum, np.maximum))
             sizes = rows.add(row, column, value, least)
             first = int(rows.add_slacks(-1.0, (most - least) / sizes)[0]) if count else 0
-            base = _sums(row, value * self._origin[column], count) + unit * least
+            base = sums(row, value * self._origin[column], count) + unit * least
             give = 1.0 / (unit * sizes)
         return self._program(rows, first, base, give, more)
 
@@ -215,13 +215,8 @@ class BoxedModel:
 
 class _Rows:
     def __init__(self, top: Floats) -> None:
-        self.entries = list[tuple[Int64s, Int64s, Floats]]()
+        self.entries: tuple[tuple[Int64s, Int64s, Floats], ...] = ()
         self.b, self.top, self.basis = np.zeros(0), top, np.zeros(0, dtype=np.int64)
-
-    def copy(self) -> "_Rows":
-        made = _Rows(self.top)
-        made.entries, made.b, made.basis = self.entries.copy(), self.b, self.basis
-        return made
 
     def add_columns(self, top: Floats) -> Int64s:
         self.top = np.concatenate([self.top, top])
@@ -232,7 +227,7 @@ class _Rows:
         most = np.zeros(len(b))
         np.maximum.at(most, row, np.abs(value))
         sizes: Floats = arrays.power_of_two(most)
-        self.entries.append((len(self.b) + row, column, value / sizes[row]))
+        self.entries += ((len(self.b) + row, column, value / sizes[row]),)
         self.b = np.concatenate([self.b, b / sizes])
         self.basis = np.concatenate([self.basis, np.full(len(b), -1)])
         return sizes
@@ -240,19 +235,17 @@ class _Rows:
     def add_slacks(self, sign: float, top: Floats) -> Int64s:
         """A variable with this factor for each of the last rows, in the first basis."""
         first, columns = len(self.b) - len(top), self.add_columns(top)
-        self.entries.append((np.arange(first, len(self.b)), columns, np.full(len(top), sign)))
-        self.basis[first:] = columns
+        self.entries += ((np.arange(first, len(self.b)), columns, np.full(len(top), sign)),)
+        self.basis = np.concatenate([self.basis[:first], columns])
         return columns
 
     def finished(self) -> tuple[Any, Floats, Int64s]:
         """The matrix by columns, with a variable that is always 0 for each row without a slack,
         upper bounds, and the first basis.
         """
-        whole = self.copy()
-        alone = np.flatnonzero(whole.basis < 0)
+        whole, basis, alone = copy(self), self.basis.copy(), np.flatnonzero(self.basis < 0)
         columns = whole.add_columns(np.zeros(len(alone)))
-        whole.entries.append((alone, columns, np.ones(len(alone))))
-        basis = whole.basis.copy()
+        whole.entries += ((alone, columns, np.ones(len(alone))),)
         basis[alone] = columns
         rows, places, values = map(np.concatenate, zip(*whole.entries, strict=True))
         # whole numbers of 16 bits are sorted by their digits
@@ -266,10 +259,6 @@ def _entries(A: Any) -> tuple[Int64s, Int64s, Floats]:
     starts, places, values = sparse.nonzeros(A.tocsr() if sparse.is_sparse(A) else np.asarray(A))
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     return rows, places.astype(np.int64), values.astype(np.float64, copy=False)
-
-
-def _sums(rows: Int64s, values: Floats, count: int) -> Floats:
-    return np.asarray(np.bincount(rows, values, count), dtype=np.float64)
 
 
 # Cheapest flows within the capacities of single rounds, on graphs with many nodes, by the network

@@ -29,13 +29,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidewolf.core import arrays, errors, sparse
-from tidewolf.core.arrays import eps_of
 from tidewolf.core.batch import Batch, LinearTotal, PiecewiseLinear, Unlimited
 from tidewolf.core.types import Array, Floats
 from tidewolf.hindsight import task as proofs
 from tidewolf.hindsight.best_point import BestOfVertices, BestPoint, Objective, Program, with_pieces
 from tidewolf.hindsight.task import Minorant, Solution, Task, flattened, parts_of, positive
-from tidewolf.sets import base, highs
+from tidewolf.sets import base
 from tidewolf.sets.highs import HalfSpaces
 
 METHOD = "level bundle method on gradients"
@@ -109,7 +108,7 @@ class CuttingPlanes:
 
     def _converged(self, lower: float, upper: float, cut: Minorant) -> bool:
         most = max(abs(upper - self.base), abs(lower - self.base), 1e-3 * self.size)
-        rounding = cut.rounding(cut.terms, eps_of(self.task.K.center))
+        rounding = cut.rounding(cut.terms, arrays.eps_of(self.task.K.center))
         return upper - lower <= self.gap * most + 2.0 * rounding
 
     def _ask(self, direction: Floats) -> None:
@@ -128,7 +127,7 @@ class CuttingPlanes:
         which = np.zeros(len(offsets), dtype=np.int64)
         loss = Objective(0.0 * self.center, slopes, self.base - offsets, which, 1)
         return self.solver.prepared(
-            loss, highs.HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
+            loss, HalfSpaces(self.task.rows(self.used), self.task.b[self.used])
         )
 
     def _joined(self, x: Floats) -> bool:

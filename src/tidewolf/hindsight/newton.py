@@ -25,7 +25,7 @@ the least of q^ and the largest q so far (a level bundle method on the dual). Wi
 takes 12 s in place of 1.6 s on a ball of 100 entries under 200 rows (one core, lower is better).
 """
 
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
@@ -76,17 +76,6 @@ class NewtonSteps(_OverAtoms):
         return task.c is None
 
 
-class _Model(NamedTuple):
-    """F and the limits in use around a point, in units: what they are there, and how they change
-    from there to each atom.
-    """
-
-    height: float
-    c: Floats
-    values: Floats
-    rows: Floats
-
-
 class _Search:
     def __init__(self, task: Task) -> None:
         self.task, K, center = task, task.K, flattened(task.K.center)
@@ -119,13 +108,13 @@ class _Search:
         for _ in range(_ITERATIONS if task.c is None else CALLS):
             if (found := self._step(w, lam, costs)) is None:
                 break
-            model, target, lam = found
+            at_atoms, target, lam = found
             weight = max(weight, 2.0 * float(lam @ self.sizes))
             w = self._line_search(w, target, weight, costs)
             x = self._point(w)
             if task.c is not None and lower > -np.inf:
                 level = lower + _LEVEL * (self._merit(x, 0.0, costs) - lower)
-                lam = self._at_level(model, level, best.lam, costs, lam)
+                lam = self._at_level(*at_atoms, level, best.lam, costs, lam)
             below = task.below_constraints(lam, x)
             value, vertex = task.least(below + task.tangent(x) if costs else below)
             if value > lower:
@@ -240,10 +229,12 @@ class _Search:
         values, vectors = np.linalg.eigh((H + H.T) / 2)  # rounding makes some eigenvalues negative
         return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
-    def _step(self, w: Floats, lam: Floats, costs: bool) -> tuple[_Model, Floats, Floats] | None:
-        """The model at the present point, the next weights of the atoms and the multipliers of all
-        constraints; None if the solver gives up. With linear functions limits join until the next
-        point violates no other.
+    def _step(
+        self, w: Floats, lam: Floats, costs: bool
+    ) -> tuple[tuple[Floats, Floats], Floats, Floats] | None:
+        """What tangents at the present point make of F and of the limits in use at each atom, in
+        units; the next weights of the atoms and the multipliers of all constraints; None if the
+        solver gives up. With linear functions limits join until the next point violates no other.
         """
         task, k, x = self.task, len(self.atoms), self._point(w)
         unit = self.cost if costs else 1.0
@@ -253,9 +244,9 @@ class _Search:
             m, height, slope = len(self.used), 0.0, np.zeros(len(x))
             if costs:
                 height, slope = task.total(x) / unit, task.slope(x) / unit
-            values, rows = self._values(x)[self.used], self._rows(x)
-            model = _Model(height, self._along(x, slope), values, rows)
-            A, low, c, P = np.ones((1, k)), np.zeros(k), model.c - H @ w, H
+            values, rows, along = self._values(x)[self.used], self._rows(x), self._along(x, slope)
+            at_atoms = height + along, rows + values[:, None]
+            A, low, c, P = np.ones((1, k)), np.zeros(k), along - H @ w, H
             if not costs:  # the largest limit is one more, free variable
                 P, rows = np.pad(H, (0, 1)), np.column_stack([rows, -np.ones(m)])
                 c, A, low = np.append(c, 1.0), np.append(A, 0.0)[None, :], np.append(low, -np.inf)
@@ -269,7 +260,7 @@ class _Search:
             target = found / found.sum()
             lam = self._multipliers(np.where(z > _IDLE * z.max(initial=0.0), z, 0.0), costs)
             more = self._joined(self._point(target), costs) and task.c is not None
-        return model, target, lam
+        return at_atoms, target, lam
 
     def _multipliers(self, own: Floats, costs: bool) -> Floats:
         whole, used = np.zeros(len(self.task.b)), self.used[: len(own)]
@@ -277,12 +268,13 @@ class _Search:
         return whole
 
     def _at_level(
-        self, model: _Model, level: float, best: Floats, costs: bool, otherwise: Floats
-    ) -> Floats:
-        m, unit = len(model.values), self.cost if costs else 1.0
+        self, totals: Floats, limits: Floats, level: float, best: Floats, costs: bool,
+        otherwise: Floats,
+    ) -> Floats:  # fmt: skip
+        m, unit = len(limits), self.cost if costs else 1.0
         solver = lazy.piqp.DenseSolver()
         one = (None, None) if costs else (np.ones((1, m)), np.ones(1))
-        G, h = -(model.rows + model.values[:, None]).T, model.height + model.c - level / unit
+        G, h = -limits.T, totals - level / unit
         near = best[self.used[:m]] * self.sizes[self.used[:m]] / unit
         solver.setup(np.eye(m), -near, *one, G, None, h, np.zeros(m), None)
         if solver.solve() != lazy.piqp.PIQP_SOLVED:

@@ -41,7 +41,7 @@ from tidewolf.core import arrays, oracle
 from tidewolf.core.lazy import scipy, sp
 from tidewolf.core.types import Floats, Int64s, NDArray
 from tidewolf.functions.entries import Range, Squared
-from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive
+from tidewolf.hindsight.task import Solution, Task, flattened, joining, positive, sums
 from tidewolf.sets import base, spectra
 
 # Up to matrices of this order; of a nuclear ball: rows and columns together. Larger ones, up to
@@ -770,5 +770,4 @@ def entry_totals(losses: Squared) -> tuple[Floats, Floats]:
     seen, size = losses.places >= 0, int(np.prod(losses.shape))
     places, targets = losses.places[seen], arrays.to_numpy(losses.targets)[seen].astype(np.float64)
     n = np.bincount(places, minlength=size).astype(np.float64)
-    s = np.asarray(np.bincount(places, targets, size), dtype=np.float64)
-    return n.reshape(losses.shape), s.reshape(losses.shape)
+    return n.reshape(losses.shape), sums(places, targets, size).reshape(losses.shape)

@@ -29,7 +29,7 @@ import numpy as np
 
 from tidewolf.core import arrays, errors, oracle, sparse, vertices
 from tidewolf.core.batch import Batch, Halfspaces, LinearTotal, PiecewiseLinear, together
-from tidewolf.core.types import Array, Floats, Int64s
+from tidewolf.core.types import Array, Floats, Int64s, NDArray
 from tidewolf.functions.combined import Chain
 from tidewolf.functions.loads import LinkLoads, LoadRows
 from tidewolf.sets.base import Polyhedral
@@ -72,7 +72,7 @@ class Solution(NamedTuple):
 
     A point that should be feasible, a multiplier for each constraint; if no point seems feasible,
     weights of the constraints that show it; for curved functions, the point whose tangents prove
-    the bounds; an affine function below F, None: F itself, or its tangent at the anchor.
+    the bounds, None: the center; an affine function below F, None: F itself, or its tangent there.
     """
 
     point: Floats | None
@@ -195,15 +195,13 @@ class Task:
 
     def lower_bound(self, proposed: Solution) -> float:
         """What the multipliers prove every feasible point to lose at least."""
-        if (below := proposed.below) is None and self.pieces is not None:
-            below = self.below_pieces(np.zeros(len(self.pieces.b)))
-        below = below or self.tangent(proposed.anchor)
-        return self.least(below + self.below_constraints(proposed.lam, proposed.anchor))[0]
+        at = flattened(self.K.center) if proposed.anchor is None else proposed.anchor
+        below = proposed.below or self.tangent(at)
+        return self.least(below + self.below_constraints(proposed.lam, at))[0]
 
-    def tangent(self, x: Floats | None) -> Minorant:
+    def tangent(self, x: Floats) -> Minorant:
         if self.c is not None:
             return Minorant(self.c, self.constant, np.abs(self.c), abs(self.constant), 0)
-        assert x is not None
         values = flattened(self.losses.values(self.unflattened(x)))
         return _tangent(self.slope(x), values, np.ones(len(values)), x)
 
@@ -313,6 +311,11 @@ def _steepest(K: oracle.HasLMO, batch: Batch) -> Floats:
 def with_exact_oracle(K: oracle.HasLMO) -> oracle.HasLMO:
     """The same set with an oracle that does not err, if there is one: hindsight asks seldom."""
     return K.exactly() if isinstance(K, Spectral) and type(K.center) is np.ndarray else K
+
+
+def sums(places: NDArray, values: Floats, count: int) -> Floats:
+    """What the values at each of so many places add up to."""
+    return np.asarray(np.bincount(places, values, count), dtype=np.float64)
 
 
 def positive(sizes: Any) -> Any:

@@ -12,7 +12,12 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.jit import Indirect, kernel, light_kernel
-from tidewolf.core.vertices import sparse_combine, sparse_inner, sparse_store
+from tidewolf.core.vertices import (
+    first_is_whole,
+    sparse_combine,
+    sparse_inner,
+    sparse_multiply,
+)
 
 # Weights up to this become 0.
 DROP = 1e-13
@@ -30,8 +35,8 @@ _ROUNDING = ORACLE_SLACK * float(np.finfo(np.float64).eps)
 DONE, NO_ROOM, TABLE_TAKEN, BAD_ORACLE = range(4)
 # Where it is: rows of the table, oracle calls so far and at most, whether the last was made, one
 # more than the entries of a vertex that waits for its row (0: none does) and the step to it, |x -
-# y|^2, atoms with weight.
-COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, PLACES = range(9)
+# y|^2, atoms with weight; whether r is x - y already.
+COUNT, CALLS, BUDGET, LAST, WAITING, STEP, DISTANCE2, USED, READY, PLACES = range(10)
 # Entries of points that are looked at together: a few such blocks stay near the processor, and
 # loops over the slices of one become vector instructions.
 BLOCK = 1024
@@ -183,28 +188,32 @@ def rescale(weights):  # type: ignore[no-untyped-def]
 
 
 @light_kernel
-def correct_from(  # type: ignore[no-untyped-def]
-    rows, gram, weights, x, y, r, slopes, steps, stop, exact
-):
+def correct_from(rows, gram, weights, x, y, r, slopes, steps, stop):  # type: ignore[no-untyped-def]
     """Corrective steps towards y on a sparse table, weights in place, from x, their point, in
-    place; r becomes x - y and `slopes` those of all atoms. `exact`: x is the sum of its atoms to
-    the last bit, and stays where no step is taken; else r is x - y already.
+    place; r, which is x - y, too, and `slopes` become those of all atoms. If weights stay, so do x
+    and r.
 
     Returns |x - y|^2 and how many atoms are in use. Reference: `corrected` of
     projection/search.py.
     """
     starts, indices, values = rows
-    apart2 = subtract(x, y, r) if exact else 0.0
-    sparse_inner(starts, indices, values, r, slopes)
+    first, used, tiny = first_is_whole(starts, indices, len(r)), 0, 0
+    if first == 1:
+        slopes[0] = dot(values[: len(r)], r)
+    sparse_inner(starts[first:], indices, values, r, slopes[first:])
     taken = pairwise_steps(gram, weights, slopes, steps, stop)
-    if taken == 0 and exact:
-        used = 0
-        for q in range(len(weights)):
-            used += weights[q] > 0.0
-        return apart2, used
+    for q in range(len(weights)):
+        used += weights[q] > 0.0
+        tiny += 0.0 < weights[q] <= DROP
+    if taken == 0 and tiny == 0:
+        return dot(r, r), used
     used = rescale(weights)
-    fill(x, 0.0)
-    sparse_combine(starts, indices, values, weights, x)
+    if first == 1 and weights[0] > 0.0:
+        for e in range(len(x)):
+            x[e] = weights[0] * values[e]
+    else:
+        fill(x, 0.0)
+    sparse_combine(starts[first:], indices, values, weights[first:], x)
     return subtract(x, y, r), used
 
 
@@ -249,7 +258,10 @@ def nearest_member(  # type: ignore[no-untyped-def]
     indices, values = answer
     r, zeros, slopes = work
     tol, steps, stop, margin = numbers
-    count, exact = int(at[COUNT]), at[WAITING] == 0.0 and at[CALLS] == 0.0
+    count = int(at[COUNT])
+    if at[READY] == 0.0:
+        subtract(x, y, r)
+    at[READY] = 1.0
     while True:
         if at[WAITING] > 0.0:
             size, step = int(at[WAITING]) - 1, at[STEP]
@@ -257,24 +269,28 @@ def nearest_member(  # type: ignore[no-untyped-def]
                 return TABLE_TAKEN
             if count == len(gram) or starts[count] + size > len(columns):
                 return NO_ROOM
-            sparse_store(
-                starts, columns, entries, gram, count, indices[:size], values[:size], zeros
-            )
+            starts[count + 1] = starts[count] + size
+            copy_to(indices[:size], columns[starts[count] :])
+            copy_to(values[:size], entries[starts[count] :])
+            sparse_multiply(starts, columns, entries, gram, count, zeros)
             weights[count] = step
             count += 1
             filled = count
             at[COUNT], at[WAITING] = count, 0.0
         distance2, used = correct_from(
-            rows, gram, weights[:count], x, y, r, slopes[:count], int(steps), stop, exact
+            rows, gram, weights[:count], x, y, r, slopes[:count], int(steps), stop
         )
-        exact = True
         at[DISTANCE2], at[USED] = distance2, used
         if at[LAST] > 0.0 or distance2 <= tol or at[CALLS] >= at[BUDGET]:
             return DONE
-        on_a_grid(r, min(GRAIN * math.sqrt(distance2), margin))
+        at_x, x2, at_v, x_v, v2 = 0.0, 0.0, 0.0, 0.0, 0.0
+        for low in range(0, len(x), BLOCK):
+            d, own = r[low : low + BLOCK], x[low : low + BLOCK]
+            on_a_grid(d, min(GRAIN * math.sqrt(distance2), margin))
+            at_x += dot(d, own)
+            x2 += dot(own, own)
         size = oracle(address, r, kernel_data, indices, values)
         at[CALLS] += 1.0
-        at_x, x2, at_v, x_v, v2 = dot(r, x), dot(x, x), 0.0, 0.0, 0.0
         for p in range(size):
             at_v += values[p] * r[indices[p]]
             x_v += values[p] * x[indices[p]]
@@ -300,7 +316,8 @@ def nearest_member(  # type: ignore[no-untyped-def]
             length2 = max(0.0, x2 - 2.0 * x_v + v2)
         last = gap * gap <= tol * distance2 or at[CALLS] >= at[BUDGET]
         shift = max(0.0, 1.0 - gap / distance2) if last else 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(len(x)):
             y[e] += shift * r[e]
             x[e] *= 1.0 - step
@@ -310,7 +327,7 @@ def nearest_member(  # type: ignore[no-untyped-def]
             r[indices[p]] = x[indices[p]] - y[indices[p]]
         for q in range(count):
             weights[q] *= 1.0 - step
-        at[LAST], exact = 1.0 if last else 0.0, False
+        at[LAST] = 1.0 if last else 0.0
         if row < 0:
             row = find_row(rows, count, indices[:size], values[:size])
         if row < 0:
@@ -494,7 +511,8 @@ def factored_step(  # type: ignore[no-untyped-def]
             stages[b] = ENDING
             shift = max(0.0, 1.0 - gap / distance2)
             moved = moved or shift > 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(begin, end):
             y[e] += shift * r[e]
         found = -1

@@ -20,7 +20,7 @@ of c are 0. Reference: SciPy's HiGHS in tests/test_boxed_dual.py.
 import numpy as np
 
 from tidewolf.core.jit import Indirect, kernel
-from tidewolf.kernels.active_set import copy_to, fill
+from tidewolf.kernels.active_set import copy_to, fill, row_product
 
 # In place of a number of pivots: no s suffices; too many pivots; the basis lost its accuracy.
 NO_POINT, LIMIT, SINGULAR = -1, -2, -3
@@ -93,17 +93,24 @@ def reduced_costs(matrix, c, basis, inverse, d, up):  # type: ignore[no-untyped-
 
 
 @kernel
-def basic_values(matrix, b, u, search, x, basic):  # type: ignore[no-untyped-def]
-    """Fill x off the basis with bounds, and `basic` with what the equations then say."""
+def left_over(matrix, b, x):  # type: ignore[no-untyped-def]
+    """b - A x."""
     starts, rows, values = matrix
-    inverse, place, up = search
     left = b.copy()
+    for j in range(len(x)):
+        if x[j] != 0.0:
+            for k in range(starts[j], starts[j + 1]):
+                left[rows[k]] -= values[k] * x[j]
+    return left
+
+
+@kernel
+def basic_values(matrix, b, u, search, x, basic):  # type: ignore[no-untyped-def]
+    """Fill x with bounds, 0 in the basis, and `basic` with what the equations then say."""
+    inverse, place, up = search
     for j in range(len(u)):
-        if place[j] < 0:
-            x[j] = u[j] if up[j] else 0.0
-            if x[j] != 0.0:
-                for k in range(starts[j], starts[j + 1]):
-                    left[rows[k]] -= values[k] * x[j]
+        x[j] = u[j] if place[j] < 0 and up[j] else 0.0
+    left = left_over(matrix, b, x)
     for i in range(len(b)):
         v = 0.0
         for k in range(len(b)):
@@ -142,16 +149,6 @@ def entering(d, row, u, place, up, sign, tie):  # type: ignore[no-untyped-def]
 def apart(j, size):  # type: ignore[no-untyped-def]
     """A number of up to this size, another one for each j."""
     return size * ((0.6180339887498949 * (j + 1)) % 1.0)
-
-
-@kernel
-def column_product(matrix, a, j):  # type: ignore[no-untyped-def]
-    """<a, A_j>, A_j column j of the matrix."""
-    starts, rows, values = matrix
-    v = 0.0
-    for k in range(starts[j], starts[j + 1]):
-        v += a[rows[k]] * values[k]
-    return v
 
 
 @kernel
@@ -241,7 +238,7 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
         e, sign = -1, 1.0 if out > 0.0 else -1.0
         if r >= 0:
             for j in range(n):  # row r of inverse A
-                row[j] = column_product(matrix, inverse[r], j)
+                row[j] = row_product(matrix, j, inverse[r])
             e = entering(d, row, u, place, up, sign, tie)
         if e < 0:
             if exact:
@@ -249,7 +246,7 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
             moved = True
             continue
         for i in range(m):  # column e of inverse A
-            column[i] = column_product(matrix, inverse[i], e)
+            column[i] = row_product(matrix, e, inverse[i])
         if not abs(column[r] - row[e]) <= 1e-6 * abs(row[e]):
             if age[0] == 0:
                 return SINGULAR, s
@@ -267,21 +264,6 @@ def solve_one(matrix, b, c, bounds, state, work, fresh, x, tol):  # type: ignore
         d[e], d[own], up[own] = 0.0, -theta, out > 0.0
         exact, pivots, age[0] = False, pivots + 1, age[0] + 1
     return LIMIT, s
-
-
-@kernel
-def residual(matrix, b, x):  # type: ignore[no-untyped-def]
-    """The largest entry of |b - A x|."""
-    starts, rows, values = matrix
-    left = b.copy()
-    for j in range(len(x)):
-        if x[j] != 0.0:
-            for k in range(starts[j], starts[j + 1]):
-                left[rows[k]] -= values[k] * x[j]
-    worst = 0.0
-    for i in range(len(b)):
-        worst = max(worst, abs(left[i]))
-    return worst
 
 
 @kernel
@@ -395,7 +377,7 @@ def solve_boxed(  # type: ignore[no-untyped-def]
             state = (basis, inverse, age)
             count, shifts[p] = solve_one(matrix, b, c, bounds, state, work, fresh, v, tol)
             total += count
-            if count < 0 or residual(matrix, b, v) <= 2.0 * tol:
+            if count < 0 or not (np.abs(left_over(matrix, b, v)) > 2.0 * tol).any():
                 break
             count, age[0] = SINGULAR, REFRESH
         numbers[p] = total if count >= 0 else count

@@ -33,6 +33,7 @@ NO_LOAD = 1e-12
 LINEAR, AFFINE, CAPACITY, MAX_AFFINE, UNLIMITED, GIVEN, LOADS = range(7)
 # Kinds of losses and of limits that large points know; gradients that are given may be others.
 ONE_ROW, ONE_ENTRY = (LINEAR, GIVEN), (CAPACITY, UNLIMITED, GIVEN)
+BY_ENTRY = (LINEAR, CAPACITY), (LINEAR, UNLIMITED)  # never others
 
 
 # The share of the largest limit from which on a violation is more than rounding.
@@ -66,12 +67,14 @@ def fullest_link(given, b, links, x, pieces, gradient):  # type: ignore[no-untyp
 @kernel
 def fullest_entry(x, capacities, least, pieces):  # type: ignore[no-untyped-def]
     """The first entry that is most over its capacity, and by how much: no number where one is
-    strange, or below the least capacity. Reference: that of `evaluate`.
+    strange, or below the least capacity. `pieces` may have room for one block alone.
+    Reference: that of `evaluate`.
     """
-    fullest, most, strange = 0, x[0] - capacities[0], 0
+    fullest, most, strange, step = 0, x[0] - capacities[0], 0, len(pieces) >= len(x)
     for low in range(0, len(x), BLOCK):
         high, above = min(low + BLOCK, len(x)), 0
-        own, room, p = x[low:high], capacities[low:high], pieces[low:high]
+        own, room = x[low:high], capacities[low:high]
+        p = pieces[step * low : step * low + high - low]
         for i in range(high - low):
             p[i] = own[i] - room[i]
             strange += not (abs(p[i]) <= MOST and room[i] >= least)
@@ -91,22 +94,23 @@ def note_peaks(kind, A, b, t, now, x, pieces, used, when):  # type: ignore[no-un
     first = A.shape[1] - offsets
     for low in range(0, len(used), BLOCK):
         high, more = min(low + BLOCK, len(used)), 0
-        most = used[low:high]
+        most, rounds = used[low:high], when[low:high]
         if kind == CAPACITY:
             loads, room = x[low:high], A[t, low:high]
             for i in range(high - low):
                 more += loads[i] > most[i] * room[i]
-        for i in range(high - low if kind != CAPACITY or more > 0 else 0):
-            load, capacity = x[low + i] if kind == CAPACITY else 0.0, 1.0
-            if kind == CAPACITY:
-                capacity = A[t, low + i]
-            elif offsets > 1:
+            for i in range(high - low if more > 0 else 0):  # without branches
+                is_more = loads[i] > most[i] * room[i] and (room[i] > 0.0 or loads[i] > NO_LOAD)
+                share = loads[i] / room[i] if room[i] > 0.0 else np.inf
+                most[i] = share if is_more else most[i]
+                rounds[i] = now if is_more else rounds[i]
+        for i in range(high - low if kind != CAPACITY else 0):
+            load, capacity = pieces[low + i] + A[t, first], 1.0
+            if offsets > 1:
                 capacity = A[t, first + low + i]
                 load = pieces[low + i] + capacity
-            else:
-                load = pieces[low + i] + A[t, first]
             if load > most[i] * capacity and (capacity > 0.0 or load > NO_LOAD):
-                most[i], when[low + i] = load / capacity if capacity > 0.0 else np.inf, now
+                most[i], rounds[i] = load / capacity if capacity > 0.0 else np.inf, now
 
 
 @kernel

@@ -111,8 +111,76 @@ def widest_path(flow, graph, path):  # type: ignore[no-untyped-def]
 # Projection on circulations by a factor L D L' of the graph's Laplacian, for compiled rounds. A
 # graph is packed into whole numbers: how many nodes, arcs, free nodes and entries of L there are,
 # then `arcs` and their `tails`, head after head, and the `first` of each head; the nodes in the
-# order of the factor, and the starts and rows of the columns of L; and into floats, the entries of
-# L and 1/D.
+# order of the factor, and the starts and rows of the columns of L, and whether a column is the
+# first of four that have the same rows below them; and into floats, the entries of L and 1/D.
+
+
+@kernel
+def solve_factor(z, starts, rows, entries, fours, inverse):  # type: ignore[no-untyped-def]
+    """L D L' x = z in place, for both columns of z. Four columns of L with the same rows are taken
+    together: most entries are in such, and what they are multiplied with is looked up once.
+
+    Reference: that of `circulations`.
+    """
+    j, free = 0, len(z)
+    while j < free:
+        many = 4 if fours[j] else 1
+        last = starts[j + many - 1]
+        for i in range(j, j + many - 1):
+            for p in range(j + many - 1 - i):
+                z[i + 1 + p, 0] -= entries[starts[i] + p] * z[i, 0]
+                z[i + 1 + p, 1] -= entries[starts[i] + p] * z[i, 1]
+        if many == 4:
+            a0, a1, a2, a3 = z[j, 0], z[j + 1, 0], z[j + 2, 0], z[j + 3, 0]
+            b0, b1, b2, b3 = z[j, 1], z[j + 1, 1], z[j + 2, 1], z[j + 3, 1]
+            p0, p1, p2 = starts[j] + 3, starts[j + 1] + 2, starts[j + 2] + 1
+            for p in range(starts[j + 4] - last):
+                e0, e1, e2, e3 = (
+                    entries[p0 + p],
+                    entries[p1 + p],
+                    entries[p2 + p],
+                    entries[last + p],
+                )
+                row = rows[last + p]
+                z[row, 0] -= (e0 * a0 + e1 * a1) + (e2 * a2 + e3 * a3)
+                z[row, 1] -= (e0 * b0 + e1 * b1) + (e2 * b2 + e3 * b3)
+        else:
+            a0, b0 = z[j, 0], z[j, 1]
+            for p in range(last, starts[j + 1]):
+                z[rows[p], 0] -= entries[p] * a0
+                z[rows[p], 1] -= entries[p] * b0
+        j += many
+    for i in range(free):
+        z[i, 0] *= inverse[i]
+        z[i, 1] *= inverse[i]
+    while j > 0:
+        many = 4 if j >= 4 and fours[j - 4] else 1
+        j -= many
+        last = starts[j + many - 1]
+        a0, a1, a2, a3, b0, b1, b2, b3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if many == 4:
+            p0, p1, p2 = starts[j] + 3, starts[j + 1] + 2, starts[j + 2] + 1
+            for p in range(starts[j + 4] - last):
+                a, b = z[rows[last + p], 0], z[rows[last + p], 1]
+                e0, e1, e2, e3 = (
+                    entries[p0 + p],
+                    entries[p1 + p],
+                    entries[p2 + p],
+                    entries[last + p],
+                )
+                a0, a1, a2, a3 = a0 + e0 * a, a1 + e1 * a, a2 + e2 * a, a3 + e3 * a
+                b0, b1, b2, b3 = b0 + e0 * b, b1 + e1 * b, b2 + e2 * b, b3 + e3 * b
+            z[j, 0], z[j + 1, 0], z[j + 2, 0] = z[j, 0] - a0, z[j + 1, 0] - a1, z[j + 2, 0] - a2
+            z[j, 1], z[j + 1, 1], z[j + 2, 1] = z[j, 1] - b0, z[j + 1, 1] - b1, z[j + 2, 1] - b2
+            z[j + 3, 0], z[j + 3, 1] = z[j + 3, 0] - a3, z[j + 3, 1] - b3
+        else:
+            for p in range(last, starts[j + 1]):
+                a0, b0 = a0 + entries[p] * z[rows[p], 0], b0 + entries[p] * z[rows[p], 1]
+            z[j, 0], z[j, 1] = z[j, 0] - a0, z[j, 1] - b0
+        for i in range(j + many - 2, j - 1, -1):
+            for p in range(j + many - 1 - i):
+                z[i, 0] -= entries[starts[i] + p] * z[i + 1 + p, 0]
+                z[i, 1] -= entries[starts[i] + p] * z[i + 1 + p, 1]
 
 
 @kernel
@@ -126,6 +194,7 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     arcs, tails, first = ints[4 : 4 + m], ints[4 + m : 4 + 2 * m], ints[4 + 2 * m :]
     rest = ints[5 + 2 * m + nodes :]
     order, starts, rows = rest[:free], rest[free : 2 * free + 1], rest[2 * free + 1 :]
+    fours = rows[size:]
     entries, inverse = floats[:size], floats[size : size + free]
     second = count - 1
     at = np.zeros((nodes, 2))
@@ -142,23 +211,7 @@ def circulations(d, count, floats, ints, out):  # type: ignore[no-untyped-def]
     z = np.empty((free, 2))
     for i in range(free):
         z[i, 0], z[i, 1] = at[order[i], 0], at[order[i], 1]
-    for j in range(free):
-        a, b = z[j, 0], z[j, 1]
-        for p in range(starts[j], starts[j + 1]):
-            z[rows[p], 0] -= entries[p] * a
-            z[rows[p], 1] -= entries[p] * b
-    for j in range(free - 1, -1, -1):
-        start, end = starts[j], starts[j + 1]
-        a, b, a2, b2 = z[j, 0] * inverse[j], z[j, 1] * inverse[j], 0.0, 0.0
-        for p in range(start, end - 1, 2):
-            a -= entries[p] * z[rows[p], 0]
-            b -= entries[p] * z[rows[p], 1]
-            a2 -= entries[p + 1] * z[rows[p + 1], 0]
-            b2 -= entries[p + 1] * z[rows[p + 1], 1]
-        if (end - start) % 2:
-            a -= entries[end - 1] * z[rows[end - 1], 0]
-            b -= entries[end - 1] * z[rows[end - 1], 1]
-        z[j, 0], z[j, 1] = a + a2, b + b2
+    solve_factor(z, starts, rows, entries, fours, inverse)
     for v in range(len(at)):
         at[v, 0], at[v, 1] = 0.0, 0.0
     for i in range(free):

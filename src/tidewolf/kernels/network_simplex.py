@@ -37,23 +37,13 @@ PARENT, ARC, DEPTH, CHILD, NEXT, PREVIOUS, ORDER = range(7)
 @kernel
 def build_tree(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
     """Fill `tree` with the basis's tree, the last node its root; whether it is one."""
-    nodes = tree.shape[1]
-    first = np.zeros(nodes + 1, dtype=np.int32)
-    count = 0
-    for e in range(len(basis)):
+    nodes, arcs = tree.shape[1], len(basis)
+    # lists of the arcs at each node, in order: end k of the basis is the tail or head of arc k // 2
+    first, after = np.full(nodes, -1, np.int32), np.empty(2 * arcs, np.int32)
+    for e in range(arcs - 1, -1, -1):
         if basis[e] == 0:
-            count += 1
-            first[tails[e] + 1] += 1
-            first[heads[e] + 1] += 1
-    for v in range(nodes):
-        first[v + 1] += first[v]
-    arcs, fill = np.empty(2 * count, dtype=np.int32), first.copy()
-    for e in range(len(basis)):
-        if basis[e] == 0:
-            arcs[fill[tails[e]]] = e
-            fill[tails[e]] += 1
-            arcs[fill[heads[e]]] = e
-            fill[heads[e]] += 1
+            after[2 * e], first[tails[e]] = first[tails[e]], 2 * e
+            after[2 * e + 1], first[heads[e]] = first[heads[e]], 2 * e + 1
     for v in range(nodes):
         tree[DEPTH, v], tree[CHILD, v] = -1, -1
         tree[NEXT, v], tree[PREVIOUS, v] = -1, -1
@@ -64,8 +54,9 @@ def build_tree(basis, tails, heads, tree):  # type: ignore[no-untyped-def]
         if i == known:
             return False
         u = tree[ORDER, i]
-        for k in range(first[u], first[u + 1]):
-            e = arcs[k]
+        k = first[u]
+        while k >= 0:
+            e, k = k // 2, after[k]
             v = heads[e] if tails[e] == u else tails[e]
             if e != tree[ARC, u]:
                 if tree[DEPTH, v] >= 0:

@@ -86,7 +86,7 @@ def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untype
             held[e, side] = 0.5 * x[e]
             load[ends[e, side]] += 0.5 * x[e]
     arrival, queue = np.empty(nodes, dtype=np.int64), np.empty(nodes, dtype=np.int64)
-    worst = 0.0
+    amount, worst = np.empty(nodes), 0.0  # what can be moved to a node
     for s in range(nodes):
         room[s] = 0.0
         left = 0.0
@@ -96,7 +96,7 @@ def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untype
                     arrival[w] = -1
                 queue[0], goal = v, -1
                 head, count = 0, 1
-                arrival[v] = len(x)
+                arrival[v], amount[v] = len(x), load[v] - room[v]
                 while head < count and goal < 0:
                     u = queue[head]
                     head += 1
@@ -105,7 +105,7 @@ def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untype
                         side = 0 if ends[e, 0] == u else 1
                         w = ends[e, 1 - side]
                         if arrival[w] < 0 and held[e, side] > dust:
-                            arrival[w] = e
+                            arrival[w], amount[w] = e, min(amount[u], held[e, side])
                             if load[w] < room[w] - dust:
                                 goal = w
                                 break
@@ -113,21 +113,15 @@ def subset_infeasibility(x, ends, first, edges, dust):  # type: ignore[no-untype
                             count += 1
                 if goal < 0:
                     break
-                amount, w = min(load[v] - room[v], room[goal] - load[goal]), goal
+                moved, w = min(amount[goal], room[goal] - load[goal]), goal
                 while w != v:
                     e = arrival[w]
                     side = 1 if ends[e, 0] == w else 0
-                    amount = min(amount, held[e, side])
+                    held[e, side] -= moved
+                    held[e, 1 - side] += moved
                     w = ends[e, side]
-                w = goal
-                while w != v:
-                    e = arrival[w]
-                    side = 1 if ends[e, 0] == w else 0
-                    held[e, side] -= amount
-                    held[e, 1 - side] += amount
-                    w = ends[e, side]
-                load[v] -= amount
-                load[goal] += amount
+                load[v] -= moved
+                load[goal] += moved
             left += max(0.0, load[v] - room[v])
         worst = max(worst, left)
         room[s] = 1.0

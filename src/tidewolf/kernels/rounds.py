@@ -38,6 +38,7 @@ from tidewolf.kernels.active_set import (
     DISTANCE2,
     DONE,
     LAST,
+    READY,
     ROW,
     USED,
     WAITING,
@@ -132,7 +133,7 @@ infeasibility = Indirect(float, ROW, *_GEOMETRY)
 resolve = Indirect(int, 1, 1, _GIVEN, _GIVEN, _TABLE, ROW, ROW, _INTS, _TABLE, _TABLE)
 # That of large.py, behind its address.
 large = Indirect(
-    int, 1, _INTS, ROW, _GIVEN, 1, _GIVEN, frozen(ROW.copy()), ROW
+    int, 1, True, _INTS, ROW, frozen(ROW.copy()), _GIVEN, 1, _GIVEN, frozen(ROW.copy()), ROW
 )  # fmt: skip
 # What a learner's rounds share: addresses of kernels, settings, what the set's kernels read, and
 # scratch; and what is recorded of rounds.
@@ -460,7 +461,8 @@ def record_point(t, x, last, total, means, ends, marks, scratch):  # type: ignor
     part, moved = int(marks[PART]), 0.0
     for low in range(0, len(x), BLOCK):
         high = min(low + BLOCK, len(x))
-        now, before, sums, changes = x[low:high], last[low:high], total[low:high], scratch[low:high]
+        now, before, sums = x[low:high], last[low:high], total[low:high]
+        changes = scratch[: high - low]
         for i in range(high - low):
             changes[i] = abs(now[i] - before[i])
             before[i] = now[i]
@@ -596,8 +598,8 @@ def parts(numbers, n, factors, descents, cells, experts):  # type: ignore[no-unt
 @kernel
 def rounds(  # type: ignore[no-untyped-def]
     first, k, offset, begun, count, filled, given, record, advice_floats, advice_ints, past_costs,
-    past_capacities, state, shares_of_rounds, weights, starts, indices, values, gram, loss_kind,
-    loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, columns,
+    past_capacities, state, origin, shares_of_rounds, weights, starts, indices, values, gram,
+    loss_kind, loss_A, loss_b, loss_count, limit_kind, limit_A, limit_b, limit_count, columns,
 ):  # fmt: skip
     """Play rounds `first` to `first + k - 1`, in place; returns how many are done, a code, and
     the rows of the table, `count` before. The point of the first of them is x, where experts are
@@ -606,8 +608,8 @@ def rounds(  # type: ignore[no-untyped-def]
     below 0 if nothing is recorded.
 
     `given` has what `held` says, and `record` what `recorded` does. Then come what `resolve` reads
-    (resolving.py), the state (`parts`), the table of vertices, the two batches as evaluate.py has
-    them, and columns.
+    (resolving.py), the state (`parts`), and where large.py reads it in the first round, if that is
+    elsewhere; the table of vertices, the two batches as evaluate.py has them, and columns.
     Reference implementations: `LyapunovDescent` and `Ensemble` without their kernels, round by
     round, in tests/test_rounds.py.
     """
@@ -644,7 +646,8 @@ def rounds(  # type: ignore[no-untyped-def]
         is_new, code = s[HALF_WAY] == 0.0, OTHER
         if is_new and is_large and k > 0:
             code = large(
-                kernels[AT_LARGE], t, given, state, loss_A, limit_kind, limit_A, limit_b,
+                kernels[AT_LARGE], t, records, given, state,
+                origin[: 0 if i > 0 else len(origin)], loss_A, limit_kind, limit_A, limit_b,
                 columns[row],
             )  # fmt: skip
             s[SERVED], order[0] = 1.0, 0
@@ -715,7 +718,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 count_limits(now, pieces[: each.shape[1]], value, each, when)
             if len(used) > 0:
                 note_peaks(limit_kind, limit_A, limit_b, t, now, x, pieces, used, used_when)
-            columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, work[0])
+            columns[row, CHURN] = record_point(now, x, last, total, means, ends, marks, along[0])
             off = infeasibility(kernels[AT_INFEASIBILITY], x, floats, ints)
             if not off <= marks[INFEASIBILITY]:
                 marks[INFEASIBILITY] = off
@@ -727,6 +730,7 @@ def rounds(  # type: ignore[no-untyped-def]
             s[ORACLE_BUDGET] += settings[CALLS_EARNED]
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
             at[WAITING], s[HALF_WAY], s[AT_EXPERT] = 0.0, 1.0, 0.0
+            at[READY] = code == PLAYED
         while s[AT_EXPERT] < s[SERVED]:
             own = order[int(s[AT_EXPERT])]
             if exact:
@@ -754,6 +758,7 @@ def rounds(  # type: ignore[no-untyped-def]
                 accounts[CALLS_BY, min(own, plain)] += at[CALLS]
             columns[row, SPENT] += at[CALLS] if records else 0.0
             at[CALLS], at[BUDGET], at[LAST] = 0.0, math.floor(s[ORACLE_BUDGET] + 1e-9), 0.0
+            at[READY] = 0.0
             if at[USED] > dimension + 1 + SPARE:
                 return i, TOO_MANY, int(at[COUNT])
         s[HALF_WAY], code = 0.0, PLAYED

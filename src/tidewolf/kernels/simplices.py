@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from tidewolf.core.jit import kernel
-from tidewolf.kernels.active_set import added, copy_to, fill
+from tidewolf.kernels.active_set import BLOCK, added, copy_to, fill
 
 # Entries from which on a sample of about so many says where to look for one in order.
 MANY, SAMPLED = 1 << 14, 1 << 12
@@ -48,20 +48,43 @@ def cheapest_entries(d, shares, indices, values):  # type: ignore[no-untyped-def
     """The shares on as many of the least entries of d, the last share on the dearest; ties go to
     the earlier entry. Its reference in the tests is `CappedSimplex.answer`.
     """
-    dearest, ties = kth_of(d, len(shares) - 1), len(shares)
-    for e in range(len(d)):
-        if d[e] < dearest:
-            ties -= 1
+    near = entries_below(d, len(shares))
+    own = np.empty(len(near))
+    for p in range(len(own)):
+        own[p] = d[near[p]]
+    dearest, ties = kth_of(own, len(shares) - 1), len(shares)
+    for p in range(len(own)):
+        ties -= own[p] < dearest
     first, count = len(shares) - ties, 0
     below, tied = 0, first
-    for e in range(len(d)):
-        if d[e] < dearest:
-            indices[count], values[count] = e, shares[below]
+    for p in range(len(own)):
+        if own[p] < dearest:
+            indices[count], values[count] = near[p], shares[below]
             below, count = below + 1, count + 1
-        elif d[e] == dearest and tied < len(shares):
-            indices[count], values[count] = e, shares[tied]
+        elif own[p] == dearest and tied < len(shares):
+            indices[count], values[count] = near[p], shares[tied]
             tied, count = tied + 1, count + 1
     return count
+
+
+@kernel
+def entries_below(d, k):  # type: ignore[no-untyped-def]
+    """Where the k least entries of d are, in order, and some more: those up to one that a sample
+    has above them, most likely. Its reference in the tests is `numpy.partition`.
+    """
+    n, found, count, high = len(d), np.empty(len(d), np.int32), 0, np.inf
+    if n >= MANY:
+        sample = d[:: n // SAMPLED].copy()
+        at = k * len(sample) // n + 2 * int(math.sqrt(len(sample)))
+        high = kth_least(sample, at) if at < len(sample) else np.inf
+    for e in range(n):
+        found[count] = e
+        count += d[e] <= high
+    if count >= k:
+        return found[:count]
+    for e in range(n):
+        found[e] = e
+    return found
 
 
 @kernel
@@ -73,44 +96,38 @@ def cheapest_of_each(d, kernel_data, indices, values):  # type: ignore[no-untype
     floor, count = kernel_data[0], 0
     for b in range(1, len(kernel_data) - 1):
         first, stop = int(kernel_data[b]), int(kernel_data[b + 1])
-        i = first
-        for e in range(first + 1, stop):
-            if d[e] < d[i]:
-                i = e
-        if floor > 0.0:
-            for e in range(first, stop):
-                indices[count], values[count] = e, floor
-                count += 1
-            values[i] += 1.0 - (stop - first) * floor
-        else:
-            indices[count], values[count] = i, 1.0
-            count += 1
+        own = (1.0 - (stop - first) * floor, np.inf, floor)
+        begin = count
+        count += cheapest_entry(d[first:stop], own, indices[begin:], values[begin:])
+        for k in range(begin, count):
+            indices[k] += first
     return count
 
 
 @kernel
-def onto_simplices(y, starts, x):  # type: ignore[no-untyped-def]
-    """The nearest x whose entries are nonnegative and sum to 1 in every group (Michelot 1986).
+def onto_simplices(y, floor, starts, x):  # type: ignore[no-untyped-def]
+    """The nearest x whose entries are at least `floor` and sum to 1 in every group (Michelot 1986).
 
-    With z_i = y_i - max y, x_i = max(0, z_i - tau) where tau = (sum of those z_i above tau - 1) /
-    their number; from tau = -1, which is never too large, it grows until no entry falls below it.
-    Its reference in the tests is `Simplex.project`, group by group.
+    With z_i = y_i - max y and r what a group has above the floor, x_i = floor + max(0, z_i - tau)
+    where tau = (sum of those z_i above tau - r) / their number; from tau = -r, which is never too
+    large, it grows until no entry falls below it. Its reference in the tests is `Simplex.project`,
+    group by group.
     """
     for b in range(len(starts) - 1):
-        top = y[starts[b]]
+        top, rest = y[starts[b]], 1.0 - (starts[b + 1] - starts[b]) * floor
         for e in range(starts[b] + 1, starts[b + 1]):
             top = max(top, y[e])
-        tau, shift, before, above = -1.0, -1.0, 0, -1
+        tau, shift, before, above = -rest, -rest, 0, -1
         while above != before:
             before, above, sum_above = above, 0, 0.0
             for e in range(starts[b], starts[b + 1]):
                 if y[e] - top > tau:
                     above += 1
                     sum_above += y[e] - top
-            shift = (sum_above - 1.0) / above
+            shift = (sum_above - rest) / above
             tau = max(tau, shift)
         for e in range(starts[b], starts[b + 1]):
-            x[e] = max(0.0, y[e] - top - shift)
+            x[e] = floor + max(0.0, y[e] - top - shift)
 
 
 @kernel
@@ -148,26 +165,13 @@ def within_simplices(d, count, floats, ints, out):  # type: ignore[no-untyped-de
 
 @kernel
 def nearest_in_simplices(y, floats, ints, x):  # type: ignore[no-untyped-def]
-    """The nearest x of a product of simplices; with a floor, floats[0], of what is above it, in
-    units of what each group has there. Its reference in the tests is `Simplex.project`, group by
-    group.
+    """The nearest x of a product of simplices whose entries are floats[0] at least. Its reference
+    in the tests is `Simplex.project`, group by group.
     """
-    floor, starts = floats[0], ints[1:]
-    if ints[0] <= LONGEST and floor == 0.0:
-        onto_small_simplices(y, starts[:-1], ints[0], x)
-    elif floor == 0.0:
-        onto_simplices(y, starts, x)
+    if ints[0] <= LONGEST and floats[0] == 0.0:
+        onto_small_simplices(y, ints[1:], ints[0], x)
     else:
-        above = np.empty(len(y))
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                above[e] = (y[e] - floor) / rest
-        onto_simplices(above, starts, x)
-        for b in range(len(starts) - 1):
-            rest = 1.0 - (starts[b + 1] - starts[b]) * floor
-            for e in range(starts[b], starts[b + 1]):
-                x[e] = floor + rest * x[e]
+        onto_simplices(y, floats[0], ints[1:], x)
 
 
 @kernel
@@ -238,12 +242,17 @@ def sum_infeasibility(x, floats, ints):  # type: ignore[no-untyped-def]
     sum floats[0], which may be less where ints[1] is 1. Its reference implementations in the tests
     are `Simplex.infeasibility` and `CappedSimplex.infeasibility`.
     """
-    least, most = least_of(x), 0.0
-    for e in range(len(x) if floats[1] < np.inf else 0):
+    least, above, most, off = np.inf, 0, 0.0, -floats[0]
+    for low in range(0, len(x), BLOCK):
+        own = x[low : low + BLOCK]
+        least = min(least, least_of(own))
+        off += added(own)
+        for e in range(len(own)):
+            above += own[e] > floats[1]
+    for e in range(len(x) if above > 0 else 0):
         most = max(most, x[e])
-    off = added(x) - floats[0]
     off = off if ints[1] == 1 else abs(off)
-    return max(0.0, floats[2] - least, most - floats[1], off)
+    return max(0.0, floats[2] - least, most - floats[1] if above > 0 else 0.0, off)
 
 
 @kernel
@@ -273,7 +282,7 @@ def least_of(a):  # type: ignore[no-untyped-def]
 #     columns[j, r] = entry j of group `first` + r,         j < size, r < how many groups there are,
 #
 # loops run over groups, without branches, and compilers turn them into vector code. Groups that are
-# shorter than others are filled up. Group b has the entries from starts[b] up to those of the next.
+# shorter than others are filled up. Group b has the entries from starts[b] up to starts[b + 1].
 
 # So many groups at a time stay in the cache.
 WIDTH = 256
@@ -284,8 +293,7 @@ LONGEST = 64
 @kernel
 def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore[no-untyped-def]
     """Groups `first` to `stop - 1`, of at most `size` entries, filled up with `filler`."""
-    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
-    own = a[starts[first] : last]
+    own, count = a[starts[first] : starts[stop]], stop - first
     if len(own) == size * count:
         for j in range(size):
             column, e = columns[j], j
@@ -294,8 +302,7 @@ def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore
                 e += size
         return
     for r in range(count):
-        begin = starts[first + r] - starts[first]
-        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        begin, end = starts[first + r] - starts[first], starts[first + r + 1] - starts[first]
         for j in range(size):
             columns[j, r] = own[begin + j] if begin + j < end else filler
 
@@ -303,8 +310,7 @@ def load_columns(a, starts, first, stop, size, filler, columns):  # type: ignore
 @kernel
 def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-untyped-def]
     """The reverse."""
-    last, count = starts[stop] if stop < len(starts) else len(a), stop - first
-    own = a[starts[first] : last]
+    own, count = a[starts[first] : starts[stop]], stop - first
     if len(own) == size * count:
         for j in range(size):
             column, e = columns[j], j
@@ -313,8 +319,7 @@ def store_columns(columns, starts, first, stop, size, a):  # type: ignore[no-unt
                 e += size
         return
     for r in range(count):
-        begin = starts[first + r] - starts[first]
-        end = (starts[first + r + 1] if first + r + 1 < len(starts) else len(a)) - starts[first]
+        begin, end = starts[first + r] - starts[first], starts[first + r + 1] - starts[first]
         for j in range(end - begin):
             own[begin + j] = columns[j, r]
 
@@ -366,7 +371,7 @@ def onto_small_simplices(y, starts, size, x):  # type: ignore[no-untyped-def]
     """The nearest x whose entries are nonnegative and sum to 1 in every group, of at most `size`
     entries each.
     """
-    q = len(starts)
+    q = len(starts) - 1
     columns, work = np.empty((size, WIDTH)), np.empty((4, WIDTH))
     for first in range(0, q, WIDTH):
         stop = min(q, first + WIDTH)

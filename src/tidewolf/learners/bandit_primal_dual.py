@@ -93,8 +93,6 @@ values vary little. u is a Gaussian made tangent to aff(K) and of length 1, a fu
 and the round: split, resumed or taken many at a time, rounds explore the same way.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple, final
@@ -109,9 +107,7 @@ from tidewolf.core.settings import Seed
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import clock, paper, settings
 from tidewolf.methods.base import Bound, Record
-from tidewolf.methods.steps.adagrad import into_ball
-from tidewolf.methods.steps.saddle import SaddleSteps, violation_bound
-from tidewolf.methods.steps.slopes import unit_length
+from tidewolf.methods.steps import adagrad, saddle, slopes
 from tidewolf.projection import ActiveSet
 from tidewolf.sets import Shrunk
 from tidewolf.sets.base import ConvexSet, membership_tolerance
@@ -134,7 +130,7 @@ class SeenValues(NamedTuple):
     mean_breach: float = 0.0
     mean_rounds: int = 0  # of how many rounds the means are: those of the last block
 
-    def after(self, losses: Floats, breaches: Floats) -> SeenValues:
+    def after(self, losses: Floats, breaches: Floats) -> "SeenValues":
         return SeenValues(
             min(self.least_loss, float(losses.min())),
             max(self.largest_loss, float(losses.max())),
@@ -312,7 +308,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         constraint_size: float,
         start: Array | None = None,
         seed: int = 0,
-    ) -> BanditPrimalDual:
+    ) -> "BanditPrimalDual":
         """The settings of Theorem A.1; warns if the horizon is too short for them to move the point
         or to guarantee anything.
 
@@ -343,7 +339,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         )
 
     def theorem_values(self, T: int) -> dict[str, float]:
-        R, r, n, G = unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0
+        R, r, n, G = slopes.unit_length(self.K), self._r, self._n, max(self.assumed) or 1.0
         shape = max(n / r, n / math.sqrt(r), math.sqrt(n), n / (math.sqrt(r) * R))
         return {
             "block": math.isqrt(T),
@@ -390,7 +386,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
             return 0.0
         if self.mu is not None:
             return min(self.mu, self._r)
-        r, R = self._r, unit_length(self.K)
+        r, R = self._r, slopes.unit_length(self.K)
         chosen: float = math.sqrt(self._n * r / R) * float(T) ** -0.25 * R
         return min(chosen, 0.5 * r)
 
@@ -436,12 +432,12 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         if not self.as_printed:
             return self._unit_free_step(state, losses, breaches, u, s)
         d = combined(K.dimension / (self.mu_for(T) or 1.0) * (losses + lam * breaches), u)
-        y = into_ball(point.y - s.eta * d, K.center, K.radius)
+        y = adagrad.into_ball(point.y - s.eta * d, K.center, K.radius)
         lam = max(0.0, lam + s.eta * float((breaches - s.theta * lam).sum()))
         return state._replace(point=point.moved_to(frozen(y)), lam=lam)
 
     def _unit_free_step(
-        self, state: State, losses: Floats, breaches: Floats, u: Array, s: SaddleSteps
+        self, state: State, losses: Floats, breaches: Floats, u: Array, s: saddle.SaddleSteps
     ) -> State:
         before, shrunk = state.values, self.projected_set(state)
         seen = before.after(losses, breaches)
@@ -458,7 +454,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         y, S = state.point.y, state.square_sum * unit**2 + size * size * inner(d, d)
         if S > 0.0:
             y = y - (2.0 * shrunk.radius * size / math.sqrt(2.0 * S)) * d
-        y = frozen(into_ball(y, shrunk.center, shrunk.radius))
+        y = frozen(adagrad.into_ball(y, shrunk.center, shrunk.radius))
         h = float(breaches.sum()) / (M_g or 1.0) - len(losses) * s.theta * state.lam
         lam = max(0.0, state.lam + s.nu * h)
         return state._replace(point=state.point.moved_to(y), values=seen, lam=lam, square_sum=S)
@@ -501,13 +497,15 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
                 + eta * b * (G_f**2 + M_g**2)
                 + mu * G_f
             )
-            violation = violation_bound(A + 2.0 * R * G_f * T, T, eta, s.theta) + mu * G_g * T
+            violation = (
+                saddle.violation_bound(A + 2.0 * R * G_f * T, T, eta, s.theta) + mu * G_g * T
+            )
             return Bound(A + T * mu * G_f * (1.0 + R / r), violation)
         if tol is None:
             return self.nothing_known(T)
         return self._unit_free_guarantee(T, b, s, math.sqrt(tol) / R)
 
-    def _unit_free_guarantee(self, T: int, b: int, s: SaddleSteps, tau: float) -> Bound:
+    def _unit_free_guarantee(self, T: int, b: int, s: saddle.SaddleSteps, tau: float) -> Bound:
         n, R, (G_f, G_g, M_f, M_g) = self.K.dimension, self.K.radius, self.assumed
         mu, r, k_f, k_g = self.mu_for(T) / R, self._r / R, G_f * R / M_f, G_g * R / M_g
         a = mu * k_g + mu / r * min(1.0, k_g)
@@ -521,7 +519,7 @@ class BanditPrimalDual(paper.SaddleLearner[State]):
         A += C**2 / (2.0 * s.theta * (1.0 - s.nu * b * s.theta))
         return Bound(
             M_f * (A + T * mu * k_f * (1.0 + 1.0 / r)),
-            M_g * violation_bound(A + 2.0 * T * min(1.0, k_f), T, s.nu, s.theta),
+            M_g * saddle.violation_bound(A + 2.0 * T * min(1.0, k_f), T, s.nu, s.theta),
         )
 
     def bound(self, record: Record) -> Bound:

@@ -53,24 +53,24 @@ from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.experts import base
 from tidewolf.experts.context import Context
 from tidewolf.experts.restarts import Restarts
-from tidewolf.learners.state import Committed, Descent, State, mixed
+from tidewolf.learners.state import Descent, State, mixed
 from tidewolf.methods import capabilities, certificate, clock, kernel_functions, settings
 from tidewolf.methods.accounts import Accounts, ExpertFeedback, PlayedRound, by_gradients, by_values
 from tidewolf.methods.available import HELD_BACK, capped, entries_out, is_far, restricted, uses
 from tidewolf.methods.base import Bound, Learner, Record, refuse_state
 from tidewolf.methods.budget import Budgets, BudgetSums, priced_spend
 from tidewolf.methods.compiled_rounds import CompiledRounds, compiled_rounds
-from tidewolf.methods.late import KeepsPending, in_order, next_round, priced, without
+from tidewolf.methods.late import Committed, KeepsPending, in_order, next_round, priced, without
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps import adagrad
 from tidewolf.methods.steps.hedge import Mixer, log_experts
 from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogate
-from tidewolf.methods.steps.slopes import Slopes
+from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 from tidewolf.sets.base import Compiled, Factors
 
+# By which share urgencies differ at least. While points stand at the center, every iterate on the
+# ball is at the distance R from its point, and rounding would decide which one the oracle serves.
 NEAR_TIE = 1e-9
-"""By which share urgencies differ at least. While points stand at the center, every iterate on the
-ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 
 
 Observed: TypeAlias = Sequence[PlayedRound]
@@ -201,7 +201,7 @@ class Core(KeepsPending[State]):
         return self.committed(state).upcoming.mix
 
     def rounds_left(self, state: State) -> int:
-        return 1
+        return self.block - (0 if state.open is None else state.open.rounds)
 
     def _committed(self, state: State, info: RoundInfo | None, *, waiting: bool) -> State:
         """The state with the proposals for the coming round, and their mix.
@@ -230,7 +230,6 @@ class Core(KeepsPending[State]):
         return state._replace(upcoming=upcoming)
 
     def weights_of(self, mixer: Mixer, points: Sequence[Array | None]) -> Floats:
-        """p among the proposals that are there; empty without a mixer."""
         if not self.names:
             return np.zeros(0)
         return mixer.weights(np.array([point is not None for point in points]))
@@ -344,15 +343,15 @@ class Core(KeepsPending[State]):
 
     def on_feedback(self, state: State, arrivals: Sequence[Arrival]) -> State:
         """Rounds that come together are weighed together and make one step of each descent."""
+        arrivals = in_order(arrivals)
         return self.committed(self._learned(*self._priced(self.committed(state), arrivals)))
 
     def learned(self, state: State, arrival: Arrival) -> State:
         return self._learned(*self._priced(state, (arrival,)))
 
     def _priced(self, state: State, arrivals: Sequence[Arrival]) -> tuple[State, Sequence[Arrival]]:
-        """Feedback with the price of what budgets spend in its losses."""
         found, budgets = list[Arrival](), state.budgets
-        for one in in_order(arrivals):
+        for one in arrivals:
             own = without(state, one.round)[0] or state.upcoming
             x = own.x if one.of_decision or one.played is None else one.played
             budgets, feedback = priced_spend(self.K, budgets, one.feedback, x, self.caution)
@@ -371,7 +370,6 @@ class Core(KeepsPending[State]):
         """The state after feedback. Nothing is committed for the next round, unless that needs no
         adviser.
         """
-        arrivals = in_order(arrivals)
         if (after := self._learned_at_once(state, arrivals)) is not None:
             return after
         observed, newest = list[PlayedRound](), next_round(state) - 1
@@ -409,7 +407,6 @@ class Core(KeepsPending[State]):
         return state._replace(upcoming=state.upcoming._replace(round=next_round(state) + 1))
 
     def _restarted(self, state: State, before: int) -> State:
-        """The state with the descents that begin anew after the rounds since `before`."""
         descents, pending = [*state.descents], state.pending
         mixer, outage = state.mixer, state.outage
         for i, share in self.births(before, state.t):
@@ -434,9 +431,11 @@ class Core(KeepsPending[State]):
         return 1.0 + 2.0 * math.log1p(births / m) / log_experts(m)
 
     def _advisers_observe(self, state: State, one: PlayedRound) -> State:
+        if not self.advisers:
+            return state
         feedback = one.functions or one.block
         advisers = (
-            adviser.observe_round(self.K, remembered, feedback, one.x, one.number)
+            adviser.observe_round(self.K, remembered, feedback, one.x, one.own.round)
             for adviser, remembered in zip(self.advisers, state.advisers, strict=True)
         )
         return state._replace(advisers=tuple(advisers))
@@ -447,15 +446,16 @@ class Core(KeepsPending[State]):
         """The state with weights and accounts after these rounds, and what experts are fed: values
         in place of gradients where losses declare their curvature.
         """
-        if any(one.usual is not None for one in observed):
+        if any(one.own.usual is not None for one in observed):
             return self._mixed_around(state, observed, each, weighed)
+        n = sum(one.block.rounds for one in observed)
         fed, mixer, accounts = each, state.mixer, state.accounts
         alphas = [alpha for one in observed if (alpha := self._curvature(one)) is not None]
         try:
             if len(alphas) == len(observed):
                 fed = by_values(self.K, observed, self._groups, weighed)
                 # a sum of n such losses is mixable at alpha/n
-                per_nat = weighed.rounds * weighed.loss_weight / min(alphas)
+                per_nat = n * weighed.loss_weight / min(alphas)
                 if mixer.gap == 0.0 and not mixer.totals.any():
                     began = -np.log(self.prior * len(self.prior)) * per_nat
                     mixer = mixer._replace(totals=arrays.frozen(began))
@@ -467,8 +467,7 @@ class Core(KeepsPending[State]):
                 state, [one._replace(functions=None) for one in observed], each, weighed
             )
         mixed = np.sum([one.mixed for one in fed], axis=0)
-        before = state.t - sum(one.block.rounds for one in observed)
-        mixer = mixer.updated(mixed, len(state.pending), self.spread(before))
+        mixer = mixer.updated(mixed, len(state.pending), self.spread(state.t - n))
         return state._replace(mixer=mixer, accounts=accounts), fed
 
     def _mixed_around(
@@ -477,11 +476,11 @@ class Core(KeepsPending[State]):
         """The same after rounds that an outage moved: its weights learn from what was played, the
         others from what would have been decided.
         """
-        usual = [one.usual or one for one in observed]
+        usual = [one._replace(own=one.own.usual or one.own) for one in observed]
         fed = [own.as_usual(one) for one, own in zip(observed, each, strict=True)]
         mixer = self._mixed(state, usual, fed, weighed)[0].mixer
         around = state._replace(mixer=state.outage or mixer)
-        observed = [one._replace(usual=None) for one in observed]
+        observed = [one._replace(own=one.own._replace(usual=None)) for one in observed]
         around, each = self._mixed(around, observed, each, weighed)
         return around._replace(mixer=mixer, outage=state.outage and around.mixer), each
 
@@ -500,29 +499,22 @@ class Core(KeepsPending[State]):
         """The state after one round at the point that was decided, by the kernel; None if it is
         not for that.
         """
-        kernel = self.compiled
-        if kernel is None or len(arrivals) > 1 or not arrivals[0].of_decision:
+        kernel, arrival = self.compiled, arrivals[0]
+        if kernel is None or len(arrivals) > 1 or not arrival.of_decision:
             return None
-        if arrivals[0].round != next_round(state) or not kernel.takes(state):
+        if arrival.round != next_round(state) or not kernel.takes(state) or self._reserved(state):
             return None
-        if self._reserved(state):
+        observed = self._observed(state, state.upcoming, arrival)
+        seen, curved = observed.functions, self.names and self._curvature(observed) is not None
+        if curved or not observed.block.is_plain or self.wants_functions is (seen is None):
             return None
-        observed = self._observed(state, state.upcoming, arrivals[0])
-        if not observed.block.is_plain or (self.names and self._curvature(observed) is not None):
-            return None
-        functions = (
-            kernel_functions.Functions.from_first_order(observed.block)
-            if observed.functions is None
-            else kernel_functions.Functions.of(*observed.functions)
-        )
-        if functions is None or self.wants_functions is not (observed.functions is not None):
-            return None
-        after: State | None = kernel.learned(state, functions)
+        read = kernel_functions.Functions
+        functions = read.from_first_order(observed.block) if seen is None else read.of(*seen)
+        after = None if functions is None else kernel.learned(state, functions)
         if after is None:
             return None
-        if self.advisers:
-            after = self._advisers_observe(after, observed)
-        return after._replace(overrides=state.overrides.and_of(arrivals[0]))
+        after = self._advisers_observe(after, observed)
+        return after._replace(overrides=state.overrides.and_of(arrival))
 
     def _observed(self, state: State, own: Committed, arrival: Arrival) -> PlayedRound:
         x = own.x if arrival.of_decision else arrival.played
@@ -541,15 +533,9 @@ class Core(KeepsPending[State]):
         else:
             block = feedback  # type: ignore[assignment]  # looked at below
         require_first_order(block, self.K.shape, most)
-
-        def played(own: Committed) -> PlayedRound:
-            decided = own.round, own.points, own.mix, own.p, own.shares
-            return PlayedRound(*decided, x, block, functions, own.usual and played(own.usual))
-
-        return played(own)
+        return PlayedRound(own, x, block, functions)
 
     def _curvature(self, one: PlayedRound) -> float | None:
-        """alpha of the losses, where they declare it and are seen."""
         return None if one.functions is None else one.functions.losses.exp_concavity
 
     def _descended(
@@ -564,8 +550,8 @@ class Core(KeepsPending[State]):
         if self.context is not None:
             pending = sum((one.shares for one in state.pending), start=np.zeros(self.cells))
             for one, met in zip(observed, each, strict=True):
-                cells = np.flatnonzero(one.shares)
-                shares, late = one.shares[cells].tolist(), pending[cells].tolist()
+                cells = np.flatnonzero(one.own.shares)
+                shares, late = one.own.shares[cells].tolist(), pending[cells].tolist()
                 which = (plain + cells).tolist()
                 steps.append((which, shares, late, met.grads[plain], self.cell_scale))
         descents, factors = list(state.descents), self._factors
@@ -593,13 +579,12 @@ class Core(KeepsPending[State]):
         return state._replace(descents=tuple(descents))
 
     def _with_cells(self, state: State, observed: Observed, each: Fed, weighed: Surrogate) -> State:
-        """The sums of the context's cells with rounds, by their gradients at the played points."""
         cells, V = state.cells, weighed.loss_weight
         for one, met in zip(observed, each, strict=True):
             g, P = met.grads[0].g, met.grads[0].penalty_gradient
             limit = 0.0 * g if P is None else P
             loss = weighed.loss_gradient if len(observed) == 1 else (g - limit) / V
-            cells = cells.and_round(self.K, one.shares, loss, limit)
+            cells = cells.and_round(self.K, one.own.shares, loss, limit)
         return state._replace(cells=cells)
 
     @cached_property
@@ -647,7 +632,7 @@ class Core(KeepsPending[State]):
         """
         plain, trust = len(self.scales), dict[int, float]()
         there = self.present(state.t - sum(one.block.rounds for one in observed))
-        for one in observed:
+        for one in (each.own for each in observed):
             own = {i: float(one.p[i]) if self.names else 1.0 for i in range(there)}
             for j in np.flatnonzero(one.shares).tolist():
                 own[plain + j] = float(one.p[plain] * one.shares[j])
@@ -667,10 +652,8 @@ class Core(KeepsPending[State]):
         serves the one with the smallest steps first, then the first one.
         """
         scales = (*self.scales, *(self.cell_scale,) * self.cells)
-        factors = [1.0] * len(scales)
-        for rank, i in enumerate(sorted(range(len(scales)), key=lambda i: (-scales[i], -i))):
-            factors[i] += NEAR_TIE * rank
-        return tuple(factors)
+        last_first = sorted(range(len(scales)), key=lambda i: (-scales[i], -i))
+        return tuple((1.0 + NEAR_TIE * np.argsort(last_first)).tolist())
 
     @cached_property
     def _largest(self) -> int:
@@ -686,7 +669,6 @@ class Core(KeepsPending[State]):
     # ---------------------------------------------------------------- what is known of a run
 
     def last_projection(self, state: State) -> capabilities.ProjectionRecord:
-        """That of the descent with the longest steps."""
         own = state.descents[self._largest]
         return capabilities.ProjectionRecord(
             over=self.K,
@@ -745,19 +727,16 @@ class Core(KeepsPending[State]):
     def bound(self, record: Record) -> Bound:
         return self.bound_of(record.final_state)
 
-    def bound_of(self, state: State) -> Bound:
-        """The bound of the rounds before a state."""
-        bound = self._weights.bound(self.dual_of(state))
-        return state.budgets.less_paid(state.migrations.bound(bound, state.migrations.regret))
-
-    def policy_bound_of(self, state: State) -> Bound:
-        """The same against policies; that against fixed points without a context."""
-        if self.context is None:
-            return self.bound_of(state)
-        bound = self._weights.bound(state.dual, state.cells)
-        return state.budgets.less_paid(
-            state.migrations.bound(bound, state.migrations.policy_regret)
-        )
+    def bound_of(self, state: State, *, policies: bool = False) -> Bound:
+        """The bound of the rounds before a state, against fixed points, or against policies if
+        there is a context.
+        """
+        epochs, cells = state.migrations, None
+        regret = epochs.regret
+        if policies and self.context is not None:
+            cells, regret = state.cells, epochs.policy_regret
+        bound = self._weights.bound(self.dual_of(state), cells)
+        return state.budgets.less_paid(epochs.bound(bound, regret))
 
     def limit_bounds(self, record: Record) -> tuple[capabilities.LimitBound, ...]:
         return self._weights.limit_rows(self.dual_of(record.final_state), record.limit_names)
@@ -766,7 +745,9 @@ class Core(KeepsPending[State]):
         """The dual state with the rounds of an open block, if there is one: what holds for a block
         holds for the part of it that was played.
         """
-        return state.dual
+        if state.open is None:
+            return state.dual
+        return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual
 
     def notes(self, state: State) -> tuple[str, ...]:
         notes, calls = state.migrations.notes(), self._auto_calls
@@ -791,4 +772,6 @@ class Core(KeepsPending[State]):
         super()._require_whole(state)
 
     def slopes(self, state: State) -> Slopes:
-        return state.dual.slopes
+        if state.open is None:
+            return state.dual.slopes
+        return tangent_gradients(self.K, state.open, Given(None, None), state.dual.slopes).slopes

@@ -127,8 +127,6 @@ class DriftPlusPenalty(paper.PaperLearner[State]):
     state_type: ClassVar = State
     printed: ClassVar = {"alpha": 1.0, "delta": 2.0}
     exponents: ClassVar = (0.75, 0.875)
-    # each of two answers is within sqrt(2 DRIFT_ACCURACY) R of the best
-    accuracy: ClassVar = 3.0 * math.sqrt(drift.DRIFT_ACCURACY)
     block_factor: ClassVar = 2.6
 
     tolerance: settings.Positive = 1e-3

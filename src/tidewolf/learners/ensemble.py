@@ -277,7 +277,8 @@ class Ensemble(Core):
         """
         if self.context is None:
             return Bound(reason="Without a context there is no policy but a fixed point.")
-        return for_what_was_played(self.policy_bound_of(record.final_state), record.final_state)
+        state = record.final_state
+        return for_what_was_played(self.bound_of(state, policies=True), state)
 
     def experts_of(self, state: State) -> tuple[Expert, ...]:
         a, V = state.accounts, math.ldexp(1.0 / self.caution, -state.dual.exponent)

@@ -29,8 +29,7 @@ from tidewolf.learners.core import Core
 from tidewolf.learners.state import State
 from tidewolf.methods import accounts, base, late, settings
 from tidewolf.methods.clock import add_sums, empty_sums
-from tidewolf.methods.steps.lyapunov import DualState
-from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients, tangent_part
+from tidewolf.methods.steps.slopes import Given, tangent_gradients, tangent_part
 
 
 class DescentState(State):
@@ -112,14 +111,10 @@ class LyapunovDescent(Core):
     def scales(self) -> tuple[float, ...]:
         return (self.step_scale,)
 
-    def rounds_left(self, state: State) -> int:
-        return self.block - (0 if state.open is None else state.open.rounds)
-
     def _learned(self, state: State, arrivals: Sequence[Arrival]) -> State:
-        """Rounds of a block are added up, and make a step at its end."""
         if self.block == 1:
             return super()._learned(state, arrivals)
-        for arrival in late.in_order(arrivals):
+        for arrival in arrivals:
             state = self._with_round(state, arrival)
         return state
 
@@ -146,25 +141,16 @@ class LyapunovDescent(Core):
         )
         if is_last:
             state = self.with_open_block(state)
-        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.mix))
+        price = self._weights.offset_price(state.dual, played_at(one.block, one.x, one.own.mix))
         return cast(State, late.priced(state, price))
 
     def with_open_block(self, state: State) -> State:
         if state.open is None:
             return state
-        x, own, before = state.pool.x(0), state.upcoming, state.t - state.open.rounds
-        whole = accounts.PlayedRound(own.round, (x,), x, own.p, own.shares, x, state.open, None)
+        x, before = state.pool.x(0), state.t - state.open.rounds
+        own = state.upcoming._replace(mix=x, points=(x,))
+        whole = accounts.PlayedRound(own, x, state.open, None)
         return self._stepped(state._replace(t=before, open=None), [whole])
-
-    def dual_of(self, state: State) -> DualState:
-        if state.open is None:
-            return state.dual
-        return self._weights.weigh(state.dual, state.open, state.pool.x(0)).dual
-
-    def slopes(self, state: State) -> Slopes:
-        if state.open is None:
-            return state.dual.slopes
-        return tangent_gradients(self.K, state.open, Given(None, None), state.dual.slopes).slopes
 
     @classmethod
     def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[base.Learner[Any]]:

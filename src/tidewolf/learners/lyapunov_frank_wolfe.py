@@ -118,7 +118,8 @@ class LyapunovFrankWolfe(clock.LyapunovLearner[State]):
     def step(self, state: State, block: FirstOrder) -> State:
         K, x = self.K, state.x
         weighed = self.weights.weigh(state.dual, block, x)
-        total, g_norm = frozen(state.total * weighed.unit + weighed.g), math.sqrt(weighed.norm2)
+        g, g_norm = weighed.grad.g, math.sqrt(weighed.grad.norm2)
+        total = frozen(state.total * weighed.unit + g)
         M = max(state.largest * weighed.unit, g_norm)
         state = state._replace(dual=weighed.dual, total=total, largest=M)
         if M <= 0.0:

@@ -19,8 +19,6 @@ The current round keeps its decision if it can: proposals are carried over, none
 Pending rounds continue as rounds of the new set; those whose decision is not in it are lost.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -34,8 +32,8 @@ from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.core.vertices import Sparse, Vertex
 from tidewolf.experts.base import Adviser
 from tidewolf.learners.core import Core
-from tidewolf.learners.state import Committed, Descent, State, mixed
-from tidewolf.methods import available, certificate
+from tidewolf.learners.state import Descent, State, mixed
+from tidewolf.methods import available, certificate, late
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer, log_experts
@@ -70,7 +68,7 @@ def migrated(new: Core, state: State, old: Core) -> State:
     moved = [_round(move, experts, new.cells, one) for one in state.pending]
     pending = tuple(one for one in moved if one is not None)
     lost = len(moved) - len(pending)
-    bounds = old.bound_of(state), old.policy_bound_of(state)
+    bounds = old.bound_of(state), old.bound_of(state, policies=True)
     untouched = pool is state.pool and new.advisers == old.advisers
     of_experts = state.accounts._asdict().items()
     sums: Any = {k: experts.numbers(v) for k, v in of_experts if isinstance(v, np.ndarray)}
@@ -111,7 +109,6 @@ class _Names(NamedTuple):
         return [found.get(name, missing) for name in self.new]
 
     def numbers(self, of_old: Floats) -> Floats:
-        """The same of numbers, 0 for those that are new."""
         return arrays.frozen(np.array(self.each(of_old.tolist(), 0.0))) if len(of_old) else of_old
 
 
@@ -142,7 +139,7 @@ def _origins(new: Core, state: State, old: Core) -> tuple[Floats, list[int | Non
 
 
 def _descent(
-    move: Move, state: State, part: Floats, longer: Floats, itself: int | None, x: Array
+    move: "Move", state: State, part: Floats, longer: Floats, itself: int | None, x: Array
 ) -> Descent:
     """A descent at x, with the steps of the one that it is, or of the mean of its origins, each as
     many times as long as its own.
@@ -156,7 +153,7 @@ def _descent(
     return Descent(x, x, move.sums(sums, min(1.0, REMEMBERED / since) if since else 1.0))
 
 
-def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed | None:
+def _round(move: "Move", experts: _Names, cells: int, one: late.Committed) -> late.Committed | None:
     """A round as one of the new learner; None if what it decided is not in the set."""
     x = move.point(one.x)
     if x is None:
@@ -172,12 +169,11 @@ def _round(move: Move, experts: _Names, cells: int, one: Committed) -> Committed
     )
 
 
-def _shares(one: Committed, cells: int) -> Floats:
-    """The shares of the cells; none if there are others than there were."""
+def _shares(one: late.Committed, cells: int) -> Floats:
     return one.shares if len(one.shares) == cells else arrays.frozen(np.zeros(cells))
 
 
-def _with_current_round(move: Move, experts: _Names, new: Core, state: State) -> State:
+def _with_current_round(move: "Move", experts: _Names, new: Core, state: State) -> State:
     """The state with what is closed for the round that stands: the proposals there were, and the
     decision around entries that are out, where it is still in the set.
     """
@@ -196,7 +192,7 @@ def _with_current_round(move: Move, experts: _Names, new: Core, state: State) ->
         last = move.point(before.x if state.last is None else state.last)
         last = mix if last is None else last
     x = mix if last is None else available.capped(mix, last, new.max_move)
-    upcoming = Committed(before.round, x, mix, arrays.frozen(p), shares, points)
+    upcoming = late.Committed(before.round, x, mix, arrays.frozen(p), shares, points)
     if around is None:
         return state._replace(upcoming=upcoming, last=last, proposed=None)
     return state._replace(upcoming=around, last=last, proposed=tuple(advice))
@@ -221,8 +217,7 @@ def _mixer(mixer: Mixer, experts: _Names) -> Mixer:
     return Mixer(arrays.frozen(totals), gap, mixer.largest)
 
 
-def _remembered(adviser: Adviser, move: Move, state: State, old: Core) -> Any:
-    """What an adviser remembers of the rounds before, if it was there."""
+def _remembered(adviser: Adviser, move: "Move", state: State, old: Core) -> Any:
     for one, own in zip(old.advisers, state.advisers, strict=True):
         if one == adviser:
             return own if move.same else adviser.migrated(move.new, own, move.to)
@@ -336,7 +331,6 @@ class Move:
 
 
 def _owner(K: oracle.HasLMO) -> Int64s:
-    """The factor of each flat entry."""
     starts = step_factors(K).starts
     return np.repeat(np.arange(len(starts)), np.diff(starts, append=math.prod(K.shape)))
 

@@ -2,8 +2,6 @@
 what is committed for the next round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
@@ -12,10 +10,9 @@ from tidewolf.core import arrays, feedback
 from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, budget, certificate, late, paper, partly_seen
 from tidewolf.methods.accounts import Accounts
+from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
-from tidewolf.methods.steps.adagrad import DescentSums
-from tidewolf.methods.steps.hedge import Mixer
-from tidewolf.methods.steps.lyapunov import DualState
+from tidewolf.methods.steps import adagrad, hedge, lyapunov
 
 
 class Descent(NamedTuple):
@@ -23,29 +20,8 @@ class Descent(NamedTuple):
 
     y: Array
     before_projection: Array  # where y was before the last projection
-    sums: DescentSums
+    sums: adagrad.DescentSums
     distance: float = 0.0  # |x - y|
-
-
-class Committed(NamedTuple):
-    """What is committed for a round without feedback: the next one, or one that is pending."""
-
-    round: int  # of the coming one, if nothing is closed yet, another
-    x: Array
-    mix: Array  # sum p z, which the decision is unless something holds it back
-    p: Floats
-    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
-    points: tuple[Array | None, ...]  # z of every expert; None if it is absent
-    usual: Committed | None = None  # the same without an outage that moves it far
-
-    @property
-    def free(self) -> Array:
-        return self.mix
-
-    def without(self, i: int) -> Self:
-        """The same without the proposal of this expert."""
-        points = (*self.points[:i], None, *self.points[i + 1 :])
-        return self._replace(points=points, usual=self.usual and self.usual.without(i))
 
 
 class Migrations(NamedTuple):
@@ -58,12 +34,11 @@ class Migrations(NamedTuple):
     # the same against policies, and against fixed points where there was no context
     policy_regret: float = 0.0
 
-    def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> Migrations:
+    def following(self, t: int, lost: int, fixed: base.Bound, policy: base.Bound) -> "Migrations":
         regret, against = (math.inf if b.regret is None else b.regret for b in (fixed, policy))
         return Migrations(self.times + 1, t, self.lost + lost, regret, against)
 
     def bound(self, bound: base.Bound, past: float) -> base.Bound:
-        """The bound of all rounds, given that of this epoch and the regret of those before."""
         if not self.times or bound.regret is None:
             return bound
         return bound._replace(regret=bound.regret + past)
@@ -89,8 +64,8 @@ class State(NamedTuple):
     pool: Pool
     descents: tuple[Descent, ...]  # one per step scale, then one per cell
     cells: certificate.CellSums  # of the context, for the bound against its policies
-    dual: DualState
-    mixer: Mixer
+    dual: lyapunov.DualState
+    mixer: hedge.Mixer
     accounts: Accounts
     advisers: tuple[Any, ...]
     oracle_budget: float = 0.0
@@ -105,10 +80,10 @@ class State(NamedTuple):
     lost: int = 0
     overrides: late.Overrides = late.Overrides()
     last: Array | None = None  # what was played last, where moves are capped
+    # what advisers that do not wait proposed, where entries are out in the next round
     proposed: tuple[Array | None, ...] | None = None
-    """what advisers that do not wait proposed, where entries are out in the next round"""
-    outage: Mixer | None = None
-    """weights in an outage that moves decisions far, which begin as the others are"""
+    # weights in an outage that moves decisions far, which begin as the others are
+    outage: hedge.Mixer | None = None
     migrations: Migrations = Migrations()
     budgets: budget.BudgetSums = budget.BudgetSums()
     costs: partly_seen.LastCosts = partly_seen.LastCosts()

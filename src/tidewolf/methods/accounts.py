@@ -18,8 +18,6 @@ together are weighed together, and their numbers add up. By convexity, for any w
 Of rounds whose functions were not seen the left side is unknown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -29,29 +27,23 @@ from tidewolf.core.arrays import frozen, inner, to_numpy
 from tidewolf.core.feedback import FirstOrder, FullInformation, first_order
 from tidewolf.core.oracle import HasLMO
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.adagrad import StepGradient
-from tidewolf.methods.steps.lyapunov import Surrogate
+from tidewolf.methods.late import Committed
+from tidewolf.methods.steps.lyapunov import StepGradient, Surrogate
 from tidewolf.methods.steps.slopes import tangent_part
 
 
 class PlayedRound(NamedTuple):
     """A round, or several that shared a point, as it is observed."""
 
-    number: int
-    # z_i of every expert, those of the groups first; None if it was absent
-    points: tuple[Array | None, ...]
-    mix: Array
-    p: Floats
-    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    own: Committed  # as it was decided
     x: Array  # what was played
     block: FirstOrder
     functions: FullInformation | None
-    usual: PlayedRound | None = None  # the same without an outage that moved it far
 
     @property
     def there(self) -> Floats:
         """1 for each expert that proposed a point, else 0."""
-        return np.array([float(z is not None) for z in self.points])
+        return np.array([float(z is not None) for z in self.own.points])
 
 
 class ExpertFeedback(NamedTuple):
@@ -60,7 +52,7 @@ class ExpertFeedback(NamedTuple):
     mixed: Floats  # what the mixer gets: l_i + price, 0 for those absent
     grads: tuple[StepGradient, ...]  # one a group of descents
 
-    def and_of(self, other: ExpertFeedback) -> ExpertFeedback:
+    def and_of(self, other: "ExpertFeedback") -> "ExpertFeedback":
         return ExpertFeedback(
             self.losses + other.losses,
             self.price + other.price,
@@ -68,7 +60,7 @@ class ExpertFeedback(NamedTuple):
             tuple(map(_both, self.grads, other.grads)),
         )
 
-    def as_usual(self, one: PlayedRound) -> ExpertFeedback:
+    def as_usual(self, one: PlayedRound) -> "ExpertFeedback":
         """What the usual mixer gets of a round that an outage moved, as though its mix m had been
         overridden: l(z_i) - l(m) for the usual proposals, with P = w grad g^+ and w h as met at x,
 
@@ -77,7 +69,7 @@ class ExpertFeedback(NamedTuple):
         l is convex, so that the guard holds for it; and V (f(x) - f(u)) + w g^+(x) <= l(x) - l(u)
         for every feasible u. <P, z> alone would say that the farther from a limit, the better.
         """
-        if one.usual is None:
+        if one.own.usual is None:
             return self
         grad = self.grads[0]
 
@@ -85,7 +77,7 @@ class ExpertFeedback(NamedTuple):
             P, value, d = grad.penalty_gradient, grad.penalty_value, z - one.x
             return inner(grad.g, d) + (0.0 if P is None else max(0.0, -value - inner(P, d)))
 
-        return _fed(one.usual, more, self.grads)
+        return _fed(one._replace(own=one.own.usual), more, self.grads)
 
 
 def _both(a: StepGradient, b: StepGradient) -> StepGradient:
@@ -103,11 +95,7 @@ def by_gradients(
     """The surrogate's gradient at each played point, for all experts; one for each round."""
 
     def fed(one: PlayedRound) -> ExpertFeedback:
-        grad = (
-            StepGradient.of(weighed, one.x)
-            if len(observed) == 1
-            else _step_gradient(K, one.x, one.block, weighed)
-        )
+        grad = weighed.grad if len(observed) == 1 else _step_gradient(K, one.x, one.block, weighed)
         return _fed(one, lambda z: inner(grad.g, z - one.x), (grad,) * groups)
 
     return [fed(one) for one in observed]
@@ -130,13 +118,13 @@ def by_values(
 
         def gradient(z: Array | None) -> StepGradient:
             if z is None:  # the context is unknown: nothing of it moves
-                return StepGradient(weighed.g, weighed.norm2, one.x, None, 0.0)
+                return weighed.grad._replace(penalty_gradient=None, penalty_value=0.0)
             each = weighed.shares is not None
             block = first_order(losses, limits, z, limits.values(z), per_constraint=each)
             return _step_gradient(K, z, block, weighed)
 
         played = value(one.x)
-        return _fed(one, lambda z: value(z) - played, tuple(map(gradient, one.points[:groups])))
+        return _fed(one, lambda z: value(z) - played, tuple(map(gradient, one.own.points[:groups])))
 
     return [fed(one) for one in observed]
 
@@ -145,8 +133,8 @@ def _fed(
     one: PlayedRound, more: Callable[[Array], float], grads: tuple[StepGradient, ...]
 ) -> ExpertFeedback:
     """What a round says, if `more` is how much more than x a point loses."""
-    losses = np.array([0.0 if z is None or z is one.x else more(z) for z in one.points])
-    price = 0.0 if one.mix is one.x else -more(one.mix)
+    losses = np.array([0.0 if z is None or z is one.x else more(z) for z in one.own.points])
+    price = 0.0 if one.own.mix is one.x else -more(one.own.mix)
     return ExpertFeedback(losses, price, losses + price * one.there, grads)
 
 
@@ -155,9 +143,9 @@ def _step_gradient(K: HasLMO, z: Array, block: FirstOrder, weighed: Surrogate) -
     grad_f, _ = tangent_part(K, "loss", block.loss_gradient, n, None, met.loss)
     g, P, value = weighed.loss_weight * grad_f, None, 0.0
     if block.violation > 0.0 and w > 0.0:
-        gradient = weighed.gradient_of(block)
+        gradient, violation = weighed.limits_of(block)
         P = w * tangent_part(K, "constraint", gradient, n, None, met.constraint)[0]
-        g, value = g + P, w * weighed.violation_of(block)
+        g, value = g + P, w * violation
     return StepGradient(g, inner(g, g), z, P, value)
 
 
@@ -176,27 +164,26 @@ class Accounts(NamedTuple):
     solves: Floats  # linear programs, likewise
 
     @classmethod
-    def start(cls, experts: int) -> Accounts:
+    def start(cls, experts: int) -> "Accounts":
         none = frozen(np.zeros(experts))
         return cls(*(none,) * 8, 0, none, none, none)
 
-    def in_units(self, unit: float) -> Accounts:
-        """The same where gradients are `unit` times as long."""
+    def in_units(self, unit: float) -> "Accounts":
         return self._replace(guard=frozen(self.guard * unit), lost=frozen(self.lost * unit))
 
-    def plus(self, **more: Any) -> Accounts:
+    def plus(self, **more: Any) -> "Accounts":
         return self._replace(**{k: frozen(getattr(self, k) + v) for k, v in more.items()})
 
-    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> Accounts:
+    def after(self, one: PlayedRound, losses: Floats, weighed: Surrogate) -> "Accounts":
         """After a round with these losses l; with what its functions say of each point, if they
         are seen.
         """
-        n, p, there = one.block.rounds, one.p, one.there
+        n, p, there = one.block.rounds, one.own.p, one.there
         found = self.plus(guard=-losses, weights=n * p, available=n * there)._replace(played=p)
         if one.functions is None:
             return found._replace(unseen=self.unseen + n)
         own = _totals(one.functions, one.x, weighed)
-        each = [own if z is None else _totals(one.functions, z, weighed) for z in one.points]
+        each = [own if z is None else _totals(one.functions, z, weighed) for z in one.own.points]
         loss, breach, shared = np.array(each).T
         return found.plus(
             lost=weighed.loss_weight * (own[0] - loss) + weighed.penalty_weight * (own[2] - shared),

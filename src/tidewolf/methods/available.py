@@ -135,7 +135,6 @@ def distance_moved(x: Array, last: Array) -> float:
 
 
 def is_far(x: Array, other: Array) -> bool:
-    """Whether more than a tenth of what the other point carries is elsewhere."""
     return distance_moved(x, other) > 2.0 * FAR * distance_moved(other, 0.0 * other)
 
 

@@ -8,8 +8,6 @@ round and a vectorised block. What else a learner may be able to do (side inform
 feedback, another set, ...) is in methods/capabilities.py.
 """
 
-from __future__ import annotations
-
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -20,11 +18,9 @@ from inspect import signature
 from numbers import Integral
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from tidewolf.core import arguments, checkpoint, errors, oracle, round_info, values
-from tidewolf.core.arrays import as_count, device_name
+from tidewolf.core import arguments, arrays, checkpoint, errors, oracle, round_info, sparse, values
 from tidewolf.core.conforming import conforming, is_member
 from tidewolf.core.feedback import Arrival, Bandit, FirstOrder, FullInformation
-from tidewolf.core.sparse import one_thread
 from tidewolf.core.types import Array, Floats, Int64s
 from tidewolf.methods.capabilities import beginning, is_committed
 from tidewolf.sets import spectra
@@ -76,7 +72,23 @@ NEEDS_SLOPES = Bound(
 
 @dataclass(frozen=True)
 class Record:
-    """What a run measured, round by round, and where it ended."""
+    """What a run measured, round by round, and where it ended.
+
+    Parameters
+    ----------
+    losses, violations : array
+        The loss and the violation of each round.
+    calls : array
+        The oracle calls of each round.
+    distances : array
+        ||x - y|| of each round.
+    final_state : NamedTuple
+        The state after the last round.
+    ends : array
+        After how many rounds each update came.
+    measures : array
+        The learner's running numbers after each update, one row each; see `Diagnosed.measures`.
+    """
 
     losses: Floats
     violations: Floats
@@ -84,9 +96,7 @@ class Record:
     distances: Floats
     final_state: Any
     ends: Int64s
-    """after how many rounds each update came"""
     measures: Floats
-    """the learner's running numbers after each update, one row each; see `Diagnosed.measures`"""
 
     @property
     def rounds(self) -> int:
@@ -98,8 +108,7 @@ class Record:
         return ()
 
 
-def refuse_state(learner: Learner[Any], value: Any, kind: str = "state") -> None:
-    """Refuse a state that is not the learner's own, or what is of no other kind of `EXPECTED`."""
+def refuse_state(learner: "Learner[Any]", value: Any, kind: str = "state") -> None:
     expected, holds = EXPECTED[kind]
     if not holds(learner, value):
         who = type(learner).__name__
@@ -111,7 +120,7 @@ def _is_list(value: Any, kind: type) -> bool:
 
 
 # Arguments by their names: what is expected, in words and as a test.
-EXPECTED: dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]] = {
+EXPECTED: "dict[str, tuple[str, Callable[[Learner[Any], Any], bool]]]" = {
     "state": (
         "a state of its own, as start() and update() give it",
         lambda learner, value: isinstance(value, learner.state_type),
@@ -167,8 +176,8 @@ def _checked(name: str, method: Any) -> Any:
 
 
 def require_part(record: Record, start: Any, stop: Any) -> None:
-    start = as_count(start, "The first round", least=0)
-    stop = as_count(stop, "The round after the last")
+    start = arrays.as_count(start, "The first round", least=0)
+    stop = arrays.as_count(stop, "The round after the last")
     if not start < stop <= record.rounds:
         raise errors.InvalidInput(
             f"Rounds {start} to {stop} were asked about; the run has {record.rounds}, and a part "
@@ -191,8 +200,7 @@ def for_what_was_played(bound: Bound, state: Any) -> Bound:
     return Bound(regret, violation, bound.reason)
 
 
-def bound_so_far(learner: Learner[Any], state: Any) -> Bound:
-    """What is proved of the rounds before a state."""
+def bound_so_far(learner: "Learner[Any]", state: Any) -> Bound:
     of_state = getattr(learner, "bound_of", None)
     if of_state is None:
         raise errors.NotSupported(
@@ -208,7 +216,9 @@ def _on_a_set(method: Any) -> Any:
     @wraps(method.__func__)
     def checked(cls: type[Learner[Any]], K: oracle.HasLMO, horizon: int) -> Any:
         return method.__func__(
-            cls, oracle.as_set(K, f"Examples of {cls.__name__}"), as_count(horizon, "The horizon")
+            cls,
+            oracle.as_set(K, f"Examples of {cls.__name__}"),
+            arrays.as_count(horizon, "The horizon"),
         )
 
     return classmethod(checked)
@@ -222,12 +232,12 @@ def _check(cls: type) -> None:
 
 
 class Learner(values.Value, ABC, Generic[S]):
-    """Abstract base of learners: a frozen dataclass of settings, with its set K among them."""
+    """Abstract base of learners: a frozen dataclass of settings, among them K, the set that every
+    played point belongs to. `needs` is the feedback that `update` takes.
+    """
 
     K: oracle.HasLMO
-    """the set that every played point belongs to"""
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
-    """the feedback that `update` takes"""
     state_type: ClassVar[type]
 
     def __init_subclass__(cls) -> None:
@@ -273,7 +283,7 @@ class Learner(values.Value, ABC, Generic[S]):
 
     @classmethod
     @abstractmethod
-    def examples(cls, K: oracle.HasLMO, horizon: int) -> Sequence[Learner[Any]]:
+    def examples(cls, K: oracle.HasLMO, horizon: int) -> "Sequence[Learner[Any]]":
         """Settings worth testing on a set, for the checks of `tidewolf.testing`."""
 
     def save(self, state: S) -> bytes:
@@ -332,5 +342,5 @@ def few_threads(K: Any) -> AbstractContextManager[Any]:
     """
     if not isinstance(K, spectra.Spectral):
         return nullcontext()
-    is_small = max(K.shape) <= spectra.SMALL or device_name(K.center) != "cpu"
-    return one_thread() if is_small else nullcontext()
+    is_small = max(K.shape) <= spectra.SMALL or arrays.device_name(K.center) != "cpu"
+    return sparse.one_thread() if is_small else nullcontext()

@@ -26,11 +26,9 @@ where paid may be negative and is never clipped. The bound on the violation need
 Spend that is not linear is priced by its linearisation at the point that was played.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
@@ -130,30 +128,21 @@ class Budget(values.Value):
         return np.floor(times / self.seconds).astype(np.int64)
 
 
-@dataclass(frozen=True)
-class BudgetsSetting(settings.Check):
-    words: ClassVar[str] = "budgets, which files say elsewhere"
-
-    def __call__(self, value: Any, what: str) -> tuple[Budget, ...]:
-        given = (
-            (value,)
-            if isinstance(value, Budget)
-            else arguments.as_items(value, what, "[tw.Budget(..)]")
-        )
-        for one in given:
-            if not isinstance(one, Budget):
-                raise errors.WrongType(
-                    f'{what} must be tw.Budget("usd", total=..), not {arguments.shown(one)}.'
-                )
-        if len({one.name for one in given}) != len(given):
-            raise errors.InvalidInput(f"{what} must have different names.")
-        return tuple(given)
-
-    def read(self, value: Any) -> None:
-        """Nothing: a file says budgets in tables of their own."""
+def as_budgets(value: Any, what: str) -> tuple[Budget, ...]:
+    items = (value,) if isinstance(value, Budget) else value
+    given = arguments.as_items(items, what, "[tw.Budget(..)]")
+    for one in given:
+        if not isinstance(one, Budget):
+            raise errors.WrongType(
+                f'{what} must be tw.Budget("usd", total=..), not {arguments.shown(one)}.'
+            )
+    if len({one.name for one in given}) != len(given):
+        raise errors.InvalidInput(f"{what} must have different names.")
+    return given
 
 
-Budgets = Annotated[tuple[Budget, ...], BudgetsSetting()]
+# Files say budgets in tables of their own.
+Budgets = Annotated[tuple[Budget, ...], settings.Is(check=as_budgets)]
 
 
 def worst_windows(h: Floats, windows: Int64s) -> tuple[float, Floats]:
@@ -186,16 +175,16 @@ class BudgetSums(NamedTuple):
     time: float | None = None  # when the next round is, if that is known
     elapsed: float = 0.0  # seconds between the last two rounds whose times are known; 0 before
 
-    def at(self, time: float) -> BudgetSums:
+    def at(self, time: float) -> "BudgetSums":
         elapsed = 0.0 if self.time is None else time - self.time
         known = elapsed if elapsed > 0.0 else self.elapsed
         return self if time == self.time else self._replace(time=time, elapsed=known)
 
-    def following(self) -> BudgetSums:
+    def following(self) -> "BudgetSums":
         """What is kept if the set changes: what was paid is counted in the bound before."""
         return self._replace(paid=0.0 * self.paid)
 
-    def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> BudgetSums:
+    def charged(self, K: HasLMO, spend: Spend, loss: Array, n: int, caution: float) -> "BudgetSums":
         """After n rounds with this spend and this gradient of the loss, with the price of it."""
         if not len(self.queues) and self.names in ((), spend.names):
             none = arrays.frozen(np.zeros(len(spend.names)))

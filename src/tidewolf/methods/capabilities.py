@@ -79,20 +79,29 @@ class Migrates(Capability):
 
 
 class LimitBound(NamedTuple):
-    """What is known of one of the constraints of a round."""
+    """What is known of one of the constraints of a round.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    violation : float
+        Its total violation.
+    bound : float, optional
+        The most that theory allows of it; None if it says nothing.
+    """
 
     name: str
     violation: float
-    """its total violation"""
     bound: float | None
-    """the most that theory allows of it; None if it says nothing"""
 
 
 class WeighsConstraints(Capability):
-    """May have a weight and a bound of its own for each constraint of a round."""
+    """May have a weight and a bound of its own for each constraint of a round. With
+    `per_constraint` its feedback has each constraint of a round by itself.
+    """
 
     per_constraint: bool = False
-    """whether its feedback has each constraint of a round by itself"""
 
     @abstractmethod
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
@@ -102,53 +111,77 @@ class WeighsConstraints(Capability):
 
 
 class Expert(NamedTuple):
-    """One of the experts whose proposals a learner mixes."""
+    """One of the experts whose proposals a learner mixes.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    kind : str
+        "descent", "context" or "advice".
+    weight : float
+        Its weight in the last round.
+    mean_weight : float
+        Its mean weight over the rounds so far.
+    guard : float
+        The most that the run loses to it, in loss plus weighted violation: A_i/V, in units of f.
+    loss : float, optional
+        What it would have lost in all. None: the functions were not seen.
+    violation : float, optional
+        Its total violation, likewise.
+    rounds : int
+        In how many rounds it had a proposal.
+    solves : int, default 0
+        Linear programs solved for it.
+    calls : int, default 0
+        Oracle calls made for it.
+    outside : float, default 0.0
+        The largest distance of its points from the set, before they were brought in.
+    run_loss : float, optional
+        What the run lost in the same rounds. None: the functions were not seen.
+    run_violation : float, optional
+        What the run violated in the same rounds, likewise.
+    """
 
     name: str
     kind: str
-    """"descent", "context" or "advice" """
     weight: float
-    """in the last round"""
     mean_weight: float
-    """over the rounds so far"""
     guard: float
-    """the most that the run loses to it, in loss plus weighted violation: A_i/V, in units of f"""
     loss: float | None
-    """what it would have lost in all; None if the functions were not seen"""
     violation: float | None
-    """its total violation, likewise"""
     rounds: int
-    """in which it had a proposal"""
     solves: int = 0
-    """linear programs solved for it"""
     calls: int = 0
-    """oracle calls made for it"""
     outside: float = 0.0
-    """the largest distance of its points from the set, before they were brought in"""
     run_loss: float | None = None
-    """what the run lost in the same rounds; None if the functions were not seen"""
     run_violation: float | None = None
 
 
 class Proposal(NamedTuple):
     """What an expert proposes for the next round."""
 
-    who: str
-    """the expert, in words"""
-    weight: float
-    """its share of the decision"""
-    point: Array | None
-    """None if it is absent"""
+    who: str  # in words
+    weight: float  # its share of the decision
+    point: Array | None  # None if it is absent
 
 
 class Guard(NamedTuple):
     """The guard inequality of an expert over its rounds, in units of the loss:
     sum (f(x) - f(z)) + sum w/V (g^+(x) - g^+(z)) <= A/V.
+
+    Parameters
+    ----------
+    name : str
+        What the expert is called.
+    left : float, optional
+        The left side. None: the functions were not seen at the expert's points.
+    right : float
+        The right side.
     """
 
     name: str
     left: float | None
-    """None if the functions were not seen at the expert's points"""
     right: float
 
 
@@ -237,13 +270,11 @@ class ProjectionRecord(NamedTuple):
     a member x and y no farther from any member.
     """
 
-    over: oracle.HasLMO
-    """the set that was projected on"""
+    over: oracle.HasLMO  # the set that was projected on
     x: Array
     before_projection: Array
     y: Array
-    tolerance2: float
-    """aimed-at |x - y|^2; a larger one must have used up its calls"""
+    tolerance2: float  # aimed-at |x - y|^2; a larger one must have used up its calls
     calls_left: float
 
 
@@ -277,7 +308,6 @@ NOTHING_KNOWN = Diagnosed()
 
 
 def diagnosed(learner: Learner[Any]) -> Diagnosed:
-    """The learner, or what says that nothing is known."""
     return learner if isinstance(learner, Diagnosed) else NOTHING_KNOWN
 
 
@@ -299,7 +329,6 @@ def with_info(learner: Learner[Any], state: Any, info: round_info.RoundInfo | No
 
 
 def late_feedback(learner: Learner[Any]) -> LateFeedback:
-    """The learner, refused if it takes feedback in order only."""
     if isinstance(learner, LateFeedback):
         return learner
     raise errors.NotSupported(
@@ -310,7 +339,6 @@ def late_feedback(learner: Learner[Any]) -> LateFeedback:
 
 
 def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
-    """The state of a learner that continues that of another one."""
     if isinstance(learner, Migrates):
         return learner.migrated(state, old)
     raise errors.NotSupported(
@@ -320,7 +348,6 @@ def migrated(learner: Learner[Any], state: Any, old: Learner[Any]) -> Any:
 
 
 def beginning(learner: Learner[Any]) -> Any:
-    """The state before the first round, with nothing committed if the learner commits."""
     return learner.begin() if isinstance(learner, Commits) else learner.start()
 
 

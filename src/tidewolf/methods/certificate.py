@@ -40,8 +40,6 @@ Gradients are within aff(K), points relative to the center: u and x_t are member
 changes but rounding.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -62,7 +60,7 @@ class GradientSums(NamedTuple):
     limit_at: float = 0.0  # sum w_t <grad g_t^+, x_t - center>
 
     @classmethod
-    def start(cls, K: oracle.HasLMO) -> GradientSums:
+    def start(cls, K: oracle.HasLMO) -> "GradientSums":
         return cls(*[arrays.frozen(arrays.zeros(K.shape, K.center))] * 2)
 
 
@@ -88,7 +86,7 @@ class SharpSums(NamedTuple):
 
     def after(
         self, rounds: int, n: int, at: Array, before: float, reach: float, found: Sequence[Broken]
-    ) -> SharpSums:
+    ) -> "SharpSums":
         """With the last n of so many rounds, played `at` from the center; G D was `before` and is
         `reach`.
         """
@@ -114,10 +112,10 @@ class CellSums(NamedTuple):
     unknown_limit: float = 0.0
 
     @classmethod
-    def start(cls, K: oracle.HasLMO, cells: int) -> CellSums:
+    def start(cls, K: oracle.HasLMO, cells: int) -> "CellSums":
         return cls(*[arrays.frozen(arrays.zeros((cells, *K.shape), K.center))] * 2)
 
-    def and_round(self, K: oracle.HasLMO, shares: Floats, loss: Array, limit: Array) -> CellSums:
+    def and_round(self, K: oracle.HasLMO, shares: Floats, loss: Array, limit: Array) -> "CellSums":
         """With the gradients of a round, that of limits times its weight."""
         if not shares.any():
             return self._replace(
@@ -131,7 +129,7 @@ class CellSums(NamedTuple):
             limit=arrays.frozen(self.limit + phi * limit[None, ...]),
         )
 
-    def in_units(self, unit: float) -> CellSums:
+    def in_units(self, unit: float) -> "CellSums":
         limit = arrays.frozen(self.limit * unit)
         return self._replace(limit=limit, unknown_limit=self.unknown_limit * unit)
 

@@ -14,8 +14,6 @@ the last, shorter block is cut. Learners that work at any time have no epochs.
 `methods/paper.py` adds projected points and the budget of oracle calls.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -48,13 +46,12 @@ class Epoch(NamedTuple):
     def end(self) -> int:
         return self.began + self.horizon
 
-    def following(self, regret: float, violation: float) -> Epoch:
+    def following(self, regret: float, violation: float) -> "Epoch":
         """The next one, twice as long, given the bounds of this one."""
         past = self.regret_of_past_epochs + regret, self.violation_of_past_epochs + violation
         return Epoch(self.end, 2 * self.horizon, *past)
 
     def bound(self, regret: float, violation: float) -> Bound:
-        """The bound of all rounds, given the bounds of this epoch."""
         *_, regret, violation = self.following(regret, violation)
         known = regret if regret < math.inf else None
         return Bound(known, violation) if violation < math.inf else Bound(known, None, HOPELESS)
@@ -84,7 +81,6 @@ class Clocked(capabilities.Diagnosed, Learner[S]):
         return self.step(state, block)
 
     def block_length(self, state: S) -> int:
-        """Rounds of a whole block in this epoch."""
         return 1
 
     def first_epoch(self) -> Epoch:
@@ -154,9 +150,6 @@ class EveryRound(late.KeepsPending[S], Clocked[S]):
         """
         return self.act(state)
 
-    def limit_price(self, state: S) -> float:
-        return 0.0
-
     def update(self, state: S, feedback: FirstOrder) -> S:
         self._require_none_pending(state)
         x, own = self.act(state), self.stands_at(state)
@@ -193,7 +186,7 @@ class EveryRound(late.KeepsPending[S], Clocked[S]):
         """With the price of not having played its own point: the offsets against that."""
         price, limits = apart.loss_offset, apart.constraint_offset
         if limits != 0.0:
-            price += self.limit_price(state) * limits
+            price += (self.limit_price(state) or 0.0) * limits
         after: S = late.priced(state, price)
         return after
 
@@ -223,7 +216,6 @@ class LyapunovLearner(Cautious[S], EveryRound[S]):
         return LyapunovWeights(self.K, self.caution, self.horizon, *slopes, *self.constants())
 
     def weights_at(self, state: S) -> LyapunovWeights:
-        """Those of the epoch of a state, if it has one."""
         epoch = epoch_of(state)
         return self.weights if epoch is None else replace(self.weights, horizon=epoch.horizon)
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections import defaultdict, deque, namedtuple
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +35,8 @@ from tidewolf.kernels.active_set import BAD_ORACLE, USED
 from tidewolf.kernels.rounds import ENOUGH, LOOK, PLAYED, TOO_MANY, UNUSUAL
 from tidewolf.methods.accounts import Accounts
 from tidewolf.methods.certificate import CellSums, GradientSums, SharpSums
-from tidewolf.methods.kernel_functions import Functions, Records
+from tidewolf.methods.kernel_functions import Functions, Records, read_only
+from tidewolf.methods.late import Committed
 from tidewolf.methods.pool import Pool
 from tidewolf.methods.steps.adagrad import DescentSums, step_factors
 from tidewolf.methods.steps.hedge import Mixer
@@ -49,11 +49,12 @@ from tidewolf.sets.calculus import Product
 
 if TYPE_CHECKING:
     from tidewolf.learners.core import Core
-    from tidewolf.learners.state import Committed, State
+    from tidewolf.learners.state import State
 
 _ENDS = (PLAYED, UNUSUAL, LOOK, ENOUGH)
 _NO_ADVICE = np.zeros(0), np.zeros(0, np.int64), np.zeros((0, 0)), np.zeros((0, 0))
 _NO_ATOMS = SparseAtoms()
+_NOTHING = frozen(np.zeros(0))
 _NO_FUNCTIONS = Functions.costs(np.zeros((1, 1)), None)
 # The accounts that the kernel keeps, in its order.
 COUNTED = (*Accounts._fields[:8], "calls")
@@ -63,59 +64,39 @@ LARGE = 1 << 12
 MANY = 1 << 17
 
 
-class Arrays(NamedTuple):
-    """What rounds change, in one array, as `parts` of kernels/rounds.py has it: the dual state, the
-    point to be played, all descents with their steps, the sums of gradients; the proposals, which
-    of them are there, and the weights, totals and accounts of all experts, empty for a single
-    descent.
-    """
+# What rounds change, in one array, as `parts` of kernels/rounds.py has it: the dual state, the
+# point to be played, all descents with their steps, the sums of gradients; the proposals, which of
+# them are there, and the weights, totals and accounts of all experts, empty for a single descent.
+Arrays = namedtuple("Arrays", "s x X Y before steps sums gradients sharp Z awake p totals accounts")
 
-    s: Floats
-    x: Floats
-    X: Floats
-    Y: Floats
-    before: Floats
-    steps: Floats
-    sums: Floats
-    gradients: Floats
-    sharp: Floats
-    Z: Floats
-    awake: Floats
-    p: Floats
-    totals: Floats
-    accounts: Floats
 
-    @classmethod
-    def within(cls, numbers: Floats, sizes: tuple[int, ...]) -> Arrays:
-        return cls._make(names.parts.plain(numbers, *sizes))
-
-    def fill(self, state: State) -> None:
-        dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, self.s
-        s[:] = self.awake[:] = 0.0
-        self.Z[:] = 0.0
-        s[:5] = dual.rounds, dual.violation, *dual.slopes, dual.least_ratio
-        s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
-        s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
-        s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
-        s[names.GAP], s[names.RANGE], s[names.SPREAD] = state.mixer.gap, state.mixer.largest, 1.0
-        s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
-        s[names.LOG_WEIGHT : names.SHARP_AT] = dual.aim or 0.0
-        s[names.SHARP_AT : names.SCALARS] = dual.sharp[2:]
-        self.sharp[:] = dual.sharp.points, dual.sharp.limit
-        self.gradients[:, 0] = dual.sums.loss, dual.sums.limit
-        self.gradients[:, 1:] = cells.loss, cells.limit
-        for i, (own, active) in enumerate(zip(state.descents, state.pool.actives, strict=True)):
-            self.X[i], self.Y[i], self.before[i] = active.x, own.y, own.before_projection
-            self.steps[i] = own.sums
-            self.sums[i] = own.distance, 0.0, own.y is not own.before_projection
-        self.p[:], self.totals[:] = upcoming.p, state.mixer.totals
-        for i in range(len(self.p)):
-            self.x[:] = upcoming.x
-            z = upcoming.points[i]
-            if z is not None:
-                self.Z[i], self.awake[i] = z, 1.0
-        for counted, name in zip(self.accounts, COUNTED, strict=True):
-            counted[:] = getattr(state.accounts, name)
+def _fill(arrays: Arrays, state: State) -> None:
+    dual, cells, upcoming, s = state.dual, state.cells, state.upcoming, arrays.s
+    s[:] = arrays.awake[:] = 0.0
+    arrays.Z[:] = 0.0
+    s[:5] = dual.rounds, dual.violation, *dual.slopes, dual.least_ratio
+    s[5:8] = dual.exponent, dual.paid, dual.sums.loss_at
+    s[names.IMPOSSIBLE], s[names.LIMIT_AT] = dual.impossible, dual.sums.limit_at
+    s[names.ORACLE_BUDGET], s[names.ALL_CALLS] = state.oracle_budget, state.calls
+    s[names.GAP], s[names.RANGE], s[names.SPREAD] = state.mixer.gap, state.mixer.largest, 1.0
+    s[names.UNKNOWN_LOSS], s[names.UNKNOWN_LIMIT] = cells[2:]
+    s[names.LOG_WEIGHT : names.SHARP_AT] = dual.aim or 0.0
+    s[names.SHARP_AT : names.SCALARS] = dual.sharp[2:]
+    arrays.sharp[:] = dual.sharp.points, dual.sharp.limit
+    arrays.gradients[:, 0] = dual.sums.loss, dual.sums.limit
+    arrays.gradients[:, 1:] = cells.loss, cells.limit
+    for i, (own, active) in enumerate(zip(state.descents, state.pool.actives, strict=True)):
+        arrays.X[i], arrays.Y[i], arrays.before[i] = active.x, own.y, own.before_projection
+        arrays.steps[i] = own.sums
+        arrays.sums[i] = own.distance, 0.0, own.y is not own.before_projection
+    arrays.p[:], arrays.totals[:] = upcoming.p, state.mixer.totals
+    for i in range(len(arrays.p)):
+        arrays.x[:] = upcoming.x
+        z = upcoming.points[i]
+        if z is not None:
+            arrays.Z[i], arrays.awake[i] = z, 1.0
+    for counted, name in zip(arrays.accounts, COUNTED, strict=True):
+        counted[:] = getattr(state.accounts, name)
 
 
 class ArrayState:
@@ -123,46 +104,47 @@ class ArrayState:
     itself is made of them on demand.
     """
 
-    _advisers: tuple[Any, ...]
-    _is_looked_at: bool
-    _resolving: Resolving | None
-
     def __init__(self, kernel: CompiledRounds, state: State) -> None:
         self.kernel, self.since = kernel, state
         # whether rounds of costs alone continue it: no budget is counted, and no cost imputed
         self.is_plain = not (state.budgets.names or state.costs.imputed)
         self.numbers = kernel.room()  # what rounds change
+        self.origin = _NOTHING
         self._arrays: Arrays | None = None
-        self.arrays.fill(state)
+        _fill(self.arrays, state)
         pool, accounts = state.pool, state.accounts
         self.atoms, self.count = _NO_ATOMS if kernel.exact else pool.table, pool.count
         self.weights = np.array([pool.weights(i) for i in range(len(pool.actives))])
         self.number, self.t, self.played = state.upcoming.round, state.t, accounts.played
         self.solves, self.vertices, self.unseen = accounts.solves, state.vertices, accounts.unseen
-        self.advised(state.advisers)
+        self._advisers = state.advisers
         self.shares: Floats = state.upcoming.shares[None].copy()  # as kernels want them: writeable
         self._x: Floats | None = state.upcoming.x
         self._state: State | None = state
 
-    def copy(self) -> ArrayState:
-        """One that the kernel may change."""
+    def copy(self, functions: Functions | None = None) -> ArrayState:
+        """One that the kernel may change. For functions that large points know it has room and
+        scalars alone, and the kernel reads the rest from the `origin`.
+        """
         made = object.__new__(ArrayState)
         made.__dict__ = self.__dict__.copy()
-        if self.kernel.size < MANY:
-            made.numbers = self.numbers.copy()
+        kernel, copied = self.kernel, self.numbers
+        if kernel.is_large and functions is not None and functions.by_entry:
+            made.origin, copied = read_only(copied), copied[: names.SCALARS]
+        if kernel.size < MANY and copied is self.numbers:
+            made.numbers = copied.copy()
         else:
-            made.numbers, lost = self.kernel.room(), self.kernel.overwritten
-            made.numbers[: lost.start] = self.numbers[: lost.start]
-            made.numbers[lost.stop :] = self.numbers[lost.stop :]
-        if self._resolving is not None:
-            made._resolving = self._resolving.copy()
+            made.numbers = kernel.room()
+            made.numbers[: len(copied)] = copied
+        if (resolving := vars(self).get("resolving")) is not None:
+            made.resolving = resolving.copy()
         made._arrays = made._x = made._state = None
         return made
 
     @property
     def arrays(self) -> Arrays:
         if self._arrays is None:
-            self._arrays = Arrays.within(self.numbers, self.kernel.sizes)
+            self._arrays = self.kernel.arrays(self.numbers)
         return self._arrays
 
     @property
@@ -172,21 +154,14 @@ class ArrayState:
 
     @property
     def advisers(self) -> tuple[Any, ...]:
-        return self._advisers if self._resolving is None else tuple(self._resolving.states())
+        resolving = vars(self).get("resolving")
+        return self._advisers if resolving is None else tuple(resolving.states())
 
-    @property
+    @cached_property
     def resolving(self) -> Resolving | None:
         """The same as the kernel takes it, if all of them re-solve."""
-        if not self._is_looked_at:
-            self._is_looked_at = True
-            learner, states = self.kernel.learner, self._advisers
-            if states:
-                self._resolving = Resolving.of(learner.K, learner.advisers, states, self.number)
-        return self._resolving
-
-    def advised(self, states: Sequence[Any]) -> None:
-        """Advisers were asked one by one, and remember this."""
-        self._advisers, self._is_looked_at, self._resolving = tuple(states), False, None
+        learner, states = self.kernel.learner, self._advisers
+        return Resolving.of(learner.K, learner.advisers, states, self.number) if states else None
 
     @property
     def x(self) -> Floats:
@@ -209,8 +184,8 @@ class ArrayState:
             if self.kernel.experts:
                 there = zip(arrays.Z, arrays.awake > 0.0, strict=True)
                 points = [z if is_there else None for z, is_there in there]
-            made, shares = type(self.since.upcoming), frozen(self.shares[0].copy())
-            upcoming = made(self.number, x, x, arrays.p, shares, tuple(points))
+            shares = frozen(self.shares[0].copy())
+            upcoming = Committed(self.number, x, x, arrays.p, shares, tuple(points))
             self._state = self.undecided(upcoming)
         return self._state
 
@@ -231,7 +206,7 @@ class ArrayState:
         kernel, since = self.kernel, self.since
         for array in (self.numbers, self.weights, self.solves):
             array.setflags(write=False)  # from here on they are parts of a state
-        arrays = self._arrays = Arrays.within(self.numbers, kernel.sizes)
+        arrays = self._arrays = kernel.arrays(self.numbers)
         s, (F, W), dual = arrays.s.tolist(), arrays.gradients, self.dual
         descents, actives, weights = [], list[Active](), self.weights[:, : self.count]
         for i, (apart, _, moved) in enumerate(arrays.sums.tolist()):
@@ -302,9 +277,6 @@ class CompiledRounds:
         more = descents * (3 * len(factors.radii) + names.SUMS)
         more += self.experts * (3 + names.ACCOUNTS) + names.SCALARS
         is_mixed = self.experts > 0
-        # where y was before its projection, which every round of a single descent overwrites
-        first = names.SCALARS + self.n * (is_mixed + 2 * descents)
-        self.overwritten = slice(first, first if is_mixed else first + self.n)
         self.size = more + self.n * (is_mixed + 3 * descents + 2 * (2 + self.cells) + self.experts)
         steepest = (learner.loss_lipschitz, learner.constraint_lipschitz)
         loss_most, limit_most = (math.inf if most is None else most for most in steepest)
@@ -342,7 +314,7 @@ class CompiledRounds:
             self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
-        self._free = deque[memoryview](maxlen=1)
+        self._free = deque[memoryview](maxlen=2)
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
@@ -358,6 +330,9 @@ class CompiledRounds:
         numbers = np.frombuffer(memory)  # the base of all views of it, so that it goes last
         weakref.finalize(numbers, self._free.append, memory).atexit = False
         return numbers
+
+    def arrays(self, numbers: Floats) -> Arrays:
+        return Arrays._make(names.parts.plain(numbers, *self.sizes))
 
     def plays(self, stream: Stream) -> bool:
         """Whether it can play a stream whose functions it can read: advisers are asked without side
@@ -438,7 +413,7 @@ class CompiledRounds:
         known, advisers, given = functions.stream is not None, self.advisers, functions.given
         if not known:  # the next round alone is
             start.x  # noqa: B018  mixed
-        now, done, code, shares = start.copy(), 0, PLAYED, start.shares
+        now, done, code, shares = start.copy(functions), 0, PLAYED, start.shares
         solved = np.zeros(k) if advisers else None
         plain = solved is not None and (given[0], given[4]) == (evaluate.LINEAR, evaluate.CAPACITY)
         while done < k and code not in (UNUSUAL, LOOK, ENOUGH):
@@ -510,11 +485,12 @@ class CompiledRounds:
                         scratch.fit(len(gram), functions.pieces)
                     more, code, count = scratch.play(
                         first + done, k - done, done, begun, count, atoms.filled, scratch.given,
-                        record, *(advice or _NO_ADVICE), now.numbers, shares, weights,
+                        record, *(advice or _NO_ADVICE), now.numbers, now.origin, shares, weights,
                         atoms.starts, atoms.indices, atoms.values, gram, *functions.given, columns,
                     )  # fmt: skip
                     if count > atoms.filled:
                         atoms.appended(count)
+                now.origin = _NOTHING
                 done += more
                 if code in _ENDS:
                     break
@@ -574,7 +550,6 @@ class CompiledRounds:
         return np.array([context.shares(info, number + i) for i, info in enumerate(infos)])
 
     def mix(self, now: ArrayState, shares: Floats) -> None:
-        """The point of the next round, whose shares are the first row."""
         self._run(now, _NO_FUNCTIONS, 0, 0, None, shares)
 
     def _advised(self, now: ArrayState, seen: FullInformation, x: Floats) -> None:
@@ -605,7 +580,8 @@ class CompiledRounds:
                 now.count += 1
         now.vertices, now.solves = count, np.array(now.solves)
         now.solves[first:] += found.solves
-        now.advised(found.states)
+        now._advisers = found.states
+        vars(now).pop("resolving", None)
 
 
 class _Scratch:

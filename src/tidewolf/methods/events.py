@@ -65,6 +65,13 @@ def after(learner: base.Learner[Any], state: Any, event: Event) -> Any:
             return late_feedback(learner).on_feedback(state, (arrival,))
 
 
+def round_of(state: Any, event: Event) -> int:
+    """The number of the round that an event is about, as it comes to this state."""
+    if isinstance(event, Observe):
+        return event.arrival.round
+    return event.round if isinstance(event, Expire) else late.next_round(state)
+
+
 def stepped(learner: base.Learner[Any], state: Any, event: Event) -> Any:
     """The same for a state that may be what a kernel left. If the kernel plays the event, too, what
     it leaves comes back, and no state is made of it.

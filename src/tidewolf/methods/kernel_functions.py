@@ -4,8 +4,6 @@ Built-in functions on arrays are evaluated inside the kernel; of others it is gi
 gradients (`GIVEN`), one round at a time.
 """
 
-from __future__ import annotations
-
 import math
 from copy import copy
 from functools import cached_property
@@ -90,8 +88,13 @@ class Functions(NamedTuple):
     start: int = 0  # the round of the stream that they begin with
     batches: tuple[Batch, ...] = ()  # they themselves
 
+    @property
+    def by_entry(self) -> bool:
+        """Whether gradients of losses are rows, and those of limits entries, in every round."""
+        return (self.given[0], self.given[4]) in evaluate.BY_ENTRY
+
     @classmethod
-    def of(cls, losses: Batch, constraints: Batch) -> Functions | None:
+    def of(cls, losses: Batch, constraints: Batch) -> "Functions | None":
         """None if one of them cannot be read."""
         loss, limit = encoded(losses), encoded(constraints)
         if loss is None or limit is None:
@@ -99,14 +102,14 @@ class Functions(NamedTuple):
         return cls((*loss, *limit), max(_pieces(loss), _pieces(limit)))
 
     @classmethod
-    def from_first_order(cls, feedback: FirstOrder) -> Functions:
+    def from_first_order(cls, feedback: FirstOrder) -> "Functions":
         value = feedback.violation if feedback.violation > 0.0 else -1.0
         loss, limit = _row(feedback.loss_gradient), _row(feedback.constraint_gradient)
         given = evaluate.GIVEN, loss, _NO_NUMBERS, 1, evaluate.GIVEN, limit
         return cls((*given, read_only(np.array([value])), 1), 1)
 
     @classmethod
-    def costs(cls, costs: Floats, capacities: Floats | None) -> Functions:
+    def costs(cls, costs: Floats, capacities: Floats | None) -> "Functions":
         """One round of costs, and of capacities of at least 0, which are copied."""
         C = frozen(np.array(costs, ndmin=2))
         if capacities is None:
@@ -148,10 +151,10 @@ class StreamFunctions:
         whole = all(map(_lies_well, self._batches))
         self._size = max(1, rounds if whole else MOST_COPIED // n)
         self.start = self.stop = -1
-        self.functions: Functions | None = None
+        self.functions: Any = None
 
     @classmethod
-    def of(cls, stream: Stream) -> StreamFunctions | None:
+    def of(cls, stream: Stream) -> "StreamFunctions | None":
         """None if the kernel cannot read them."""
         one = slice(0, 1)
         if Functions.of(stream.losses.view(one), stream.constraints.view(one)) is None:
@@ -164,11 +167,9 @@ class StreamFunctions:
             self.start = t - t % self._size
             self.stop = min(self.start + self._size, self._rounds)
             batches = tuple(batch.view(slice(self.start, self.stop)) for batch in self._batches)
-            found = Functions.of(*batches)
-            assert found is not None
+            found: Any = Functions.of(*batches)
             self.functions = found._replace(stream=self._stream, start=self.start, batches=batches)
-        assert self.functions is not None
-        return self.functions
+        return self.functions  # type: ignore[no-any-return]
 
 
 def _lies_well(batch: Batch) -> bool:
@@ -210,14 +211,13 @@ class Records:
         """x, y and where y came from, of some projections."""
         return np.zeros(self._shape)
 
-    def after(self, done: int) -> Records:
+    def after(self, done: int) -> "Records":
         rest = copy(self)
         rest.columns, rest.points = self.columns[done:], self.points[done:]
         rest.measures, rest.samples = self.measures[done:], self.samples
         return rest
 
     def given_away(self, samples: int) -> NDArray:
-        """The first samples, for the caller to keep."""
         kept = self.samples[:samples]
         if samples:
             del self.samples

@@ -21,16 +21,14 @@ the violation likewise: its bounds plus these sums, which are measured, are boun
 played. Overridden in every round (a shadow) it decides as though it never had been.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from operator import add
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from tidewolf.core.errors import InvalidInput
 from tidewolf.core.feedback import Arrival
-from tidewolf.core.types import Array
+from tidewolf.core.types import Array, Floats
 from tidewolf.methods import base, capabilities
 
 
@@ -48,20 +46,51 @@ class Deferred(NamedTuple):
         return self.x if self.own is None else self.own
 
 
+class Committed(NamedTuple):
+    """What learners that mix proposals decided for a round without feedback: the next one, or one
+    that is pending.
+    """
+
+    round: int  # of the coming one, if nothing is closed yet, another
+    x: Array
+    mix: Array  # sum p z, which the decision is unless something holds it back
+    p: Floats
+    shares: Floats  # phi, one a cell of the context; zeros where it is unknown
+    points: tuple[Array | None, ...]  # z of every expert, groups first; None if it is absent
+    usual: "Committed | None" = None  # the same without an outage that moves it far
+
+    @property
+    def free(self) -> Array:
+        return self.mix
+
+    def without(self, i: int) -> Self:
+        points = (*self.points[:i], None, *self.points[i + 1 :])
+        return self._replace(points=points, usual=self.usual and self.usual.without(i))
+
+
 class Overrides(NamedTuple):
-    """What overrides cost so far: loss and violation of what was played, and of the decisions."""
+    """What overrides cost so far: loss and violation of what was played, and of the decisions.
+
+    Parameters
+    ----------
+    rounds : int, default 0
+        In how many rounds another point was played.
+    price : float, default 0.0
+        sum <s_t, played - decision>/V, in units of the loss.
+    valued : int, default 0
+        How many of these rounds had functions that were seen.
+    loss, violation : float, default 0.0
+        At what was played, over those.
+    own_loss, own_violation : float, default 0.0
+        At the decisions.
+    """
 
     rounds: int = 0
-    """in which another point was played"""
     price: float = 0.0
-    """sum <s_t, played - decision>/V, in units of the loss"""
     valued: int = 0
-    """those of them whose functions were seen"""
     loss: float = 0.0
-    """at what was played, over these"""
     violation: float = 0.0
     own_loss: float = 0.0
-    """at the decisions"""
     own_violation: float = 0.0
 
     @property
@@ -87,7 +116,7 @@ class Overrides(NamedTuple):
             text += f" They add {self.price:.4g} to the bound on the regret, limits weighed in."
         return text
 
-    def and_of(self, arrival: Arrival) -> Overrides:
+    def and_of(self, arrival: Arrival) -> "Overrides":
         """With per round, its price apart."""
         if arrival.played is None:
             return self
@@ -116,7 +145,6 @@ class KeepsPending(capabilities.LateFeedback, capabilities.Diagnosed, base.Learn
         return after
 
     def _require_none_pending(self, state: S) -> None:
-        """Refuse feedback that does not say of which round it is, where several wait for some."""
         if state.pending:
             raise InvalidInput(
                 f"{len(state.pending)} rounds are pending: say of which round the feedback is, "

@@ -30,8 +30,6 @@ paper's own projection, which takes as many calls as it needs.
 A learner's `step` says where y goes (`ProjectedPoint.moved_to`); `Projecting` does the rest.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from abc import abstractmethod
@@ -60,19 +58,19 @@ class ProjectedPoint(NamedTuple):
     distance: float = 0.0  # |x - y|
 
     @classmethod
-    def start(cls, K: HasLMO, x: Array | None = None) -> ProjectedPoint:
+    def start(cls, K: HasLMO, x: Array | None = None) -> "ProjectedPoint":
         """A member, the center unless told otherwise, with y there too."""
         return cls.of(ActiveSet.start(K) if x is None else sole_atom(K, x))
 
     @classmethod
-    def of(cls, active: Active) -> ProjectedPoint:
+    def of(cls, active: Active) -> "ProjectedPoint":
         return cls(active, active.x, active.x)
 
     @property
     def x(self) -> Array:
         return self.active.x
 
-    def moved_to(self, target: Array) -> ProjectedPoint:
+    def moved_to(self, target: Array) -> "ProjectedPoint":
         """The same with y at a target, which a projection is due to bring x near to."""
         return ProjectedPoint(self.active, target, target, self.distance)
 
@@ -407,7 +405,6 @@ def theorem_eps(T: int, R: float) -> float:
 
 
 def frozen_at(eps: float, R: float, distance: float) -> bool:
-    """Whether a start at this distance from the center never moves."""
     return 3.0 * eps >= (R + distance) ** 2
 
 

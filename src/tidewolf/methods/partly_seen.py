@@ -6,8 +6,6 @@ The learner is fed the imputed loss, so its bounds are bounds on the imputed los
 of the set (`Simplex(n, least=0.01)`) keeps every entry in use, so that each is seen again.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -17,14 +15,12 @@ from tidewolf.core.types import Array, Floats
 
 
 class LastCosts(NamedTuple):
+    # the cost of each entry that was seen last, infinite if none was; None: all always were
     values: Array | None = None
-    """the cost of each entry that was seen last, infinite if none was; None: all always were"""
-    imputed: int = 0
-    """entries that were not seen, over all rounds"""
-    rounds: int = 0
-    """rounds with such entries"""
+    imputed: int = 0  # entries that were not seen, over all rounds
+    rounds: int = 0  # with such entries
 
-    def imputing(self, costs: Floats) -> tuple[Floats, LastCosts]:
+    def imputing(self, costs: Floats) -> "tuple[Floats, LastCosts]":
         """Costs with NaN where they were not seen, imputed; and what is remembered after them."""
         missing = np.isnan(costs)
         known = np.inf if self.values is None else arrays.to_numpy(self.values)
@@ -35,7 +31,6 @@ class LastCosts(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What the certificate speaks of; empty if every entry was seen."""
         if not self.imputed:
             return ""
         return (

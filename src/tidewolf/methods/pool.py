@@ -7,8 +7,6 @@ its first `count` rows, whatever others have appended since. Points of a set who
 is cheap have no table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
@@ -43,11 +41,11 @@ class Pool(checkpoint.Stored):
         self.actives, self.table, self.count = actives, table, count
 
     @classmethod
-    def start(cls, K: oracle.HasLMO, points: int, x: Array | None = None) -> Pool:
+    def start(cls, K: oracle.HasLMO, points: int, x: Array | None = None) -> "Pool":
         return cls.of((start_active(K, x),) * points)
 
     @classmethod
-    def of(cls, actives: Sequence[Active], last: int = 0) -> Pool:
+    def of(cls, actives: Sequence[Active], last: int = 0) -> "Pool":
         """Points that are all on one table, that of the one which was projected last."""
         active = actives[last]
         if isinstance(active, Combination):
@@ -63,12 +61,12 @@ class Pool(checkpoint.Stored):
 
     def projected(
         self, which: int, K: oracle.HasLMO, y: Array, tol: float, budget: float
-    ) -> tuple[Pool, Remembered[Any]]:
+    ) -> "tuple[Pool, Remembered[Any]]":
         found = self.active(which).nearest(K, y, tol, budget, shared=True)
         actives = (*self.actives[:which], found.active, *self.actives[which + 1 :])
         return Pool.of(actives, which), found
 
-    def with_vertices(self, vertices: tuple[Vertex, ...]) -> Pool:
+    def with_vertices(self, vertices: tuple[Vertex, ...]) -> "Pool":
         """The same with more candidates, where the table is one of whole vertices."""
         if not isinstance(self.actives[0], ActiveSet):
             return self
@@ -79,11 +77,10 @@ class Pool(checkpoint.Stored):
         return Pool(self.actives, table, count)
 
     def active(self, which: int) -> Active:
-        """A point on all rows that the pool knows."""
         active = self.actives[which]
         return self._padded(active) if isinstance(active, Combination) else active
 
-    def with_candidate(self, K: oracle.HasLMO, vertex: Vertex) -> Pool:
+    def with_candidate(self, K: oracle.HasLMO, vertex: Vertex) -> "Pool":
         return Pool.of((self.active(0).also(K, vertex), *self.actives[1:]))
 
     def vertices_since(self, count: int) -> tuple[Vertex, ...]:
@@ -92,7 +89,7 @@ class Pool(checkpoint.Stored):
             return ()
         return tuple(self.table.vertices[count : self.count])
 
-    def tidied(self) -> Pool:
+    def tidied(self) -> "Pool":
         """The same without the rows that are idle in all points, where those are many."""
         if self.count <= IDLE:
             return self
@@ -106,7 +103,6 @@ class Pool(checkpoint.Stored):
         return Pool(tuple(active.only(table, rows) for active in means), table, len(rows))
 
     def _means(self) -> list[Combination]:
-        """All points on all rows; none if exact projections are cheap."""
         return [self._padded(active) for active in self.actives if isinstance(active, Combination)]
 
     def _padded(self, active: Combination) -> Combination:
@@ -127,7 +123,7 @@ class Pool(checkpoint.Stored):
         }
 
     @classmethod
-    def restored(cls, parts: dict[str, Any]) -> Pool:
+    def restored(cls, parts: dict[str, Any]) -> "Pool":
         first, points = parts["first"], parts["points"]
         if isinstance(first, ExactPoint):
             return cls((first, *map(ExactPoint, points)), None, 0)

@@ -46,8 +46,9 @@ import numpy as np
 
 from tidewolf.core import batch, errors, frames, settings
 from tidewolf.core.arguments import all_different, as_items, as_text, listed, shown
-from tidewolf.core.arrays import as_array, as_number, as_point, frozen, is_array, to_numpy
-from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, require
+from tidewolf.core.arrays import as_number, as_numbers, as_point, frozen, to_numpy
+from tidewolf.core.errors import InvalidInput, WrongShape, WrongType, refuse, require
+from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link, NDArray
 from tidewolf.core.values import Value
 from tidewolf.functions import Capacity, Linear, LoadLimit, MaxUtilization
@@ -148,12 +149,8 @@ class PathRows(settings.Check):
                 raise InvalidInput(f"A path of {what} is two nodes or more, not {shown(path)}.")
             found.append(Tunnel(nodes, (), 0.0, as_text(name, f"The name of a path of {what}")))
         for name, count in Counter(path.name for path in found if path.name).items():
-            if count > 1:
-                raise InvalidInput(f"{what}: {count} paths are called {name!r}; rename one.")
+            refuse(count > 1, f"{what}: {count} paths are called {name!r}; rename one.")
         return tuple(found)
-
-    def read(self, value: Any) -> None:
-        return None
 
 
 class OnLinks(Value):
@@ -336,8 +333,7 @@ class _Ends(settings.Check):
         }
         require(shares, InvalidInput, f"{what} must be at least one node.")
         whole = sum(shares.values())
-        if abs(whole - 1.0) > 1e-6:
-            raise InvalidInput(f"{what}: shares by node must sum to 1, not to {whole:g}.")
+        refuse(abs(whole - 1.0) > 1e-6, f"{what}: shares by node must sum to 1, not to {whole:g}.")
         return tuple((node, share / whole) for node, share in shares.items())
 
     def read(self, value: Any) -> Any:
@@ -456,8 +452,7 @@ class Network(OnLinks):
         commodities: Any = self.commodities  # what its check makes of it
         for source, target, volume, *_ in commodities:
             name = f"{source} > {target}"
-            if name in found:
-                raise InvalidInput(f"Give {name} once, with all its demand.", setting="commodities")
+            refuse(name in found, f"Give {name} once, with all its demand.", setting="commodities")
             found[name] = Demand(name, {source: 1.0}, {target: 1.0}, volume)
         return tuple(found.values())
 
@@ -491,10 +486,21 @@ class Network(OnLinks):
         """The paths that may be used, where those are tunnels."""
         return self._choice.tunnels
 
-    @property
+    @cached_property
     def cut(self) -> tuple[Cut, ...]:
         """The links that no decision uses, and why."""
-        return self._choice.cut
+        demand, leading = self.demands[0], set[int]()
+        inside, reason = f"lies on no such way to {_joined(demand.targets)}", "is on no tunnel"
+        if self.paths == "k-shortest":
+            reason = f"is on none of the {self.k} shortest paths"
+        elif self.tunnels is None and len(self.demands) > 1:
+            reason = "leads no commodity away from its source and on to its target"
+        elif self.tunnels is None and not self._is_used.all():
+            reason = f"does not lead away from {_joined(demand.sources)}"
+            for pair in product(demand.sources, demand.targets):
+                leading.update(leading_away(self.links, self.lengths, *pair))
+        unused = np.flatnonzero(~self._is_used).tolist()
+        return tuple(Cut(self.link_names[i], inside if i in leading else reason) for i in unused)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -563,15 +569,11 @@ class Network(OnLinks):
         array([ 8., 12.])
         """
         costs = self._rows(costs, "costs")
-        return self._checked_losses(costs, self._sent(demands, len(costs)))
-
-    def _checked_losses(self, costs: Floats, sent: Floats) -> Linear:
-        on_links = self.tunnels is None
+        sent, on_links = self._sent(demands, len(costs)), self.tunnels is None
         per_entry = costs[:, self._link_of_entry] if on_links else costs @ self.incidence
         with np.errstate(over="ignore"):
             found = np.ascontiguousarray(sent[:, self.owner] * per_entry)
-        if not np.isfinite(found).all():
-            raise InvalidInput("Costs times demands are too large: use other units.")
+        refuse(not np.isfinite(found).all(), "Costs times demands are too large: use other units.")
         return Linear._unchecked(C=frozen(found))
 
     def limits(self, capacities: Array, demands: Array | None = None) -> batch.Batch:
@@ -598,19 +600,14 @@ class Network(OnLinks):
         array([-0.25,  0.25])
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
-        return self._checked_limits(
-            capacities, self._sent(demands, len(capacities)), demands is not None
-        )
-
-    def _checked_limits(self, capacities: Floats, sent: Floats, moving: bool) -> batch.Batch:
-        """The same for arrays that were checked; `moving` is whether demands were given."""
+        sent = self._sent(demands, len(capacities))
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         if not len(limited):
             return batch.Unlimited(self.K.shape, len(capacities))
         most = 2.0 * float(sent.sum(axis=1).max(initial=self.unit))
         capacities = np.where(np.isposinf(capacities), most, capacities)[:, limited] / self.unit
         one_each = len(self.demands) == 1 and self.tunnels is None
-        if not moving and one_each and len(limited) == self.K.shape[0]:
+        if demands is None and one_each and len(limited) == self.K.shape[0]:
             order = np.searchsorted(limited, self._link_of_entry)
             return Capacity._unchecked(c=frozen(np.ascontiguousarray(capacities[:, order])))
         shared, key = self._choice.shared_limits, limited.tobytes()
@@ -647,9 +644,7 @@ class Network(OnLinks):
         array([0.8 , 1.25])
         """
         capacities = self._rows(capacities, "capacities", infinite=True)
-        return self._checked_utilization(capacities, self._sent(demands, len(capacities)))
-
-    def _checked_utilization(self, capacities: Floats, sent: Floats) -> MaxUtilization:
+        sent = self._sent(demands, len(capacities))
         limited = np.flatnonzero(np.isfinite(capacities).any(axis=0) & self._is_used)
         require(len(limited), InvalidInput, "No link that is used has a capacity.", "capacities")
         for row, link in np.argwhere(capacities[:, limited] <= 0.0)[:1].tolist():
@@ -757,7 +752,7 @@ class Network(OnLinks):
         """Numbers of shape (rounds, links), or of demands (rounds, commodities)."""
         called = self._names_of_demands if what == "demands" else self.link_names
         given = frames.columns_in_order(given, called, f"The {what} of a network")
-        array = _numbers(given, f"The {what} of a network")
+        array = to_numpy(as_numbers(given, f"The {what} of a network")).astype(np.float64)
         if array.ndim != 2 or array.shape[1] != len(called):
             shape = f"(rounds, {len(called)}), not {array.shape}"
             raise WrongShape(f"The {what} of a network must have shape {shape}.", setting=what)
@@ -779,7 +774,7 @@ class Network(OnLinks):
         if demands is None:
             return self.volumes
         names = self._names_of_demands
-        sent = _numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
+        sent = as_numbers(frames.in_order(demands, names, "demands", (len(names),)), "demands")
         return np.asarray(self._rows(sent[None], "demands")[0])
 
     def _sent(self, demands: Array | None, rounds: int) -> Floats:
@@ -813,10 +808,7 @@ class Network(OnLinks):
 
             own = None if self.paths == "k-shortest" else self.paths
             tunnels = Tunnels(self._link_rows, self._pairs, self.k, self.disjoint, own)
-            unused = np.flatnonzero(np.diff(tunnels.incidence.indptr) == 0)
-            reason = "is on no tunnel" if own else f"is on none of the {self.k} shortest paths"
-            cut = tuple(Cut(self.link_names[i], reason) for i in unused)
-            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, cut, tunnels, {})
+            return _Choice(tunnels.splits, tunnels.incidence, tunnels.path_pair, tunnels, {})
         count, several = len(self.links), len(self.demands) > 1
         flows = [_capacitated(self.links, each, each.name * several) for each in self.demands]
         K = Product(*flows) if several else flows[0]
@@ -857,27 +849,15 @@ class Network(OnLinks):
         return self._on_links(K, places, np.zeros(len(places), dtype=np.int64))
 
     def _on_links(self, K: ConvexSet, links: Int64s, owner: Int64s) -> "_Choice":
-        from scipy.sparse import csr_array
-
         places, shape = (links, np.arange(len(links))), (len(self.links), len(links))
-        incidence = csr_array((np.ones(len(links)), places), shape=shape)
-        unused = np.flatnonzero(np.diff(incidence.indptr) == 0)
-        several, demand, leading = len(self.demands) > 1, self.demands[0], set[int]()
-        for pair in product(demand.sources, demand.targets) if len(unused) and not several else ():
-            leading.update(leading_away(self.links, self.lengths, *pair))
-        dead_end = f"lies on no such way to {_joined(demand.targets)}"
-        back = f"does not lead away from {_joined(demand.sources)}"
-        if several:
-            back = "leads no commodity away from its source and on to its target"
-        cut = (Cut(self.link_names[i], dead_end if i in leading else back) for i in unused)
-        return _Choice(K, incidence, owner, tuple(cut), None, {})
+        incidence = sp.csr_array((np.ones(len(links)), places), shape=shape)
+        return _Choice(K, incidence, owner, None, {})
 
 
 class _Choice(NamedTuple):
     K: ConvexSet
     incidence: Any
     owner: Int64s
-    cut: tuple[Cut, ...]
     tunnels: "Tunnels | None"
     # one limit for each of the last lists of limited links
     shared_limits: dict[bytes, LoadLimit]
@@ -885,15 +865,6 @@ class _Choice(NamedTuple):
 
 # Shares below it are nothing.
 _NOTHING = 1e-9
-
-
-def _numbers(given: Any, what: str) -> Floats:
-    try:
-        array = np.asarray(to_numpy(given) if is_array(given) else given)
-    except (TypeError, ValueError):
-        array = np.empty(0, dtype=object)
-    plain = array.dtype.kind in "fiub"
-    return (array if plain else to_numpy(as_array(given, what))).astype(np.float64)  # or refused
 
 
 def _capacitated(links: Sequence[Link], demand: Demand, commodity: str = "") -> CapacitatedFlow:

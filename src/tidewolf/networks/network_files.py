@@ -17,7 +17,6 @@ too, unless that has a column of its own. A table without names, its columns num
 the links in their order.
 """
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike
@@ -28,9 +27,9 @@ import numpy as np
 
 from tidewolf.core import batch, frames, types
 from tidewolf.core.arguments import as_path, did_you_mean, listed, match_names, plain_name
-from tidewolf.core.errors import InvalidInput, UnknownNode, require
+from tidewolf.core.errors import InvalidInput, UnknownNode, refuse, require
 from tidewolf.core.settings import Text
-from tidewolf.files import FileFormat, Graph, Table, read_graph, read_records, read_table, reading
+from tidewolf.files import FileFormat, Graph, Table, read_columns, read_graph, read_table, reading
 from tidewolf.files.table import GAPS, GIVEN, align, read_edges, require_seen
 from tidewolf.functions import linear
 from tidewolf.networks.network import Network, PathRows, Tunnel, is_pairs
@@ -155,30 +154,27 @@ class NetworkFiles(NamedTuple):
         def given(name: str, else_: types.Floats) -> types.Floats:
             return numbers.get(name, np.broadcast_to(else_, (rounds, len(else_))))
 
-        sent, limits = given("demands", network.volumes), list[batch.Batch]()
+        sent, limits = numbers.get("demands"), list[batch.Batch]()
         capacities = given("capacities", network.capacities)
         if "weights" in numbers:
             weights, budgets = numbers["weights"], numbers["budgets"]
             A = self.spent(weights.reshape(-1, weights.shape[-1]), sent)
             limits.append(linear.weighted_rows(A.reshape(*budgets.shape, -1), budgets))
         if self.objective == MAX_UTILIZATION:
-            if "costs" in numbers:
-                raise InvalidInput("With max-utilization there are no costs.", setting="costs")
-            return network._checked_utilization(capacities, sent), limits
-        limit = network._checked_limits(capacities, sent, "demands" in numbers)
+            refuse("costs" in numbers, "With max-utilization there are no costs.", setting="costs")
+            return network.max_utilization(capacities, sent), limits
+        limit = network.limits(capacities, sent)
         limits += [] if isinstance(limit, batch.Unlimited) else [limit]
-        return network._checked_losses(given("costs", network.lengths), sent), limits
+        return network.losses(given("costs", network.lengths), sent), limits
 
     def spent(self, rows: types.Floats, sent: types.Floats | None = None) -> types.Floats:
         """What a unit of each entry of points spends, by what one of each link does: so many rows
         for each round.
         """
-        sent = self.network.volumes[None] if sent is None else sent
-        each = np.repeat(sent, len(rows) // len(sent), axis=0)
-        return cast(types.Floats, self.network._checked_losses(rows, each).C)
+        each = None if sent is None else np.repeat(sent, len(rows) // len(sent), axis=0)
+        return cast(types.Floats, self.network.losses(rows, each).C)
 
     def width(self, name: str) -> int:
-        """How many numbers a round has in a table of this name."""
         return len(self.network.demands if name == "demands" else self.network.links)
 
     def places(self, name: str, columns: Sequence[str], source: object) -> types.Int64s:
@@ -203,20 +199,16 @@ class NetworkFiles(NamedTuple):
         return not set(map(plain_name, columns)).isdisjoint(map(plain_name, self.labels))
 
     def points(self, table: Table, source: object) -> types.Floats:
-        """A table with a column for each entry of a point."""
         columns = match_names(table.columns, self.labels, f"{source}")
         return np.ascontiguousarray(table.values[:, columns])
 
     def of_used_links(self, name: str, table: Table, source: object) -> Table:
-        """A table without the columns of links that nothing uses: gaps there do not matter."""
+        """A table with 0 in the columns of links that nothing uses: gaps there do not matter."""
         if name not in ("costs", "capacities", "weights"):
             return table
         places = self.links.places(table.columns, source, ())[self.used]
-        kept = np.unique(places[places >= 0])
-        if not len(kept) or len(kept) == len(table.columns):
-            return table
-        columns = tuple(table.columns[place] for place in kept)
-        return table._replace(columns=columns, values=np.ascontiguousarray(table.values[:, kept]))
+        is_used = np.isin(np.arange(len(table.columns)), places)
+        return table._replace(values=np.where(is_used, table.values, 0.0))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -376,8 +368,8 @@ def from_files(
     path = GIVEN if in_memory else as_path(graph, "The path of a graph")
     gaps, numbers = Text(choices=GAPS)(gaps, "gaps"), [] if lengths is None else [lengths]
     objective = Text(choices=OBJECTIVES)(objective, "objective")
-    which: Any = {"numbers": numbers, "optional": OPTIONAL, "directed": directed}
-    read = read_graph(graph, **which, format=format)
+    how: Any = {"optional": OPTIONAL, "directed": directed, "format": format}
+    links = LinkColumns(read_graph(graph, numbers=numbers, **how), str(path))
     if isinstance(commodities, str | PathLike):
         commodities = read_commodities(as_path(commodities, "The path of commodities"), format)
     elif frames.is_frame(commodities):
@@ -385,7 +377,7 @@ def from_files(
     settings: dict[str, Any] = {"demand": demand, "paths": paths, "k": k, "disjoint": disjoint}
     if tunnels is not None:
         settings["tunnels"] = read_tunnels(as_path(tunnels, "The path of tunnels"), format)
-    files = of_graph(LinkColumns(read, str(path)), source, target, commodities, lengths, **settings)
+    files = of_graph(links, source, target, commodities, lengths, **settings)
     files = files._replace(objective=objective)
     given = {"costs": costs, "capacities": capacities, "demands": demands}
     tables = {}
@@ -414,7 +406,7 @@ def of_graph(
     target: Any = None,
     commodities: Sequence[tuple[Any, ...]] | None = None,
     lengths: str | None = None,
-    tunnels: "Sequence[TunnelRow]" = (),
+    tunnels: Sequence[tuple[Any, ...]] = (),
     **settings: Any,
 ) -> NetworkFiles:
     """The network of these settings on a graph that was read from a file, with `length` and
@@ -434,7 +426,7 @@ def of_graph(
     capacity = graph.numbers.get(CAPACITY, np.full(count, np.nan))
     for i in np.flatnonzero(~(length > 0.0))[:1].tolist():
         raise InvalidInput(f"{graph.places[i]}: the length must be above 0, not {length[i]:g}.")
-    most = [None if math.isnan(each) else each for each in capacity.tolist()]
+    most = [None if np.isnan(each) else each for each in capacity.tolist()]
     named = ("",) * count if graph.both_ways else graph.names
     ends_of = zip(*graph.links, strict=True)
     link_rows = list(zip(*ends_of, length.tolist(), most, named, strict=True))
@@ -445,59 +437,51 @@ def of_graph(
         for i, link in enumerate(graph.links):
             beside.setdefault(link, []).append(i)
         node = columns.finder("tunnels")
-        settings["paths"] = [_tunnel(row, graph.names, beside, node) for row in tunnels]
+        settings["paths"] = [_tunnel(graph.names, beside, node, *row) for row in tunnels]
     one = ends(source, "source"), ends(target, "target")
     return NetworkFiles(Network(link_rows, *one, commodities, **settings), columns)
 
 
-class TunnelRow(NamedTuple):
-    """A tunnel as a table has it; a path is text such as "SEA > DEN > NYC", or its nodes."""
-
-    pair: str
-    path: Any
-    name: str = ""
-    # where it stands, for errors
-    where: str = ""
-
-
 def _tunnel(
-    row: TunnelRow,
     names: Sequence[str],
     beside: Mapping[Any, Sequence[int]],
     node: Finder,
+    pair: str,
+    way: Any,
+    name: str = "",
+    where: str = "",
 ) -> Tunnel:
-    """The nodes and links of a row. Of parallel links a path takes the first, unless it names
-    another: "SEA > NYC by SEA-NYC-2".
+    """The nodes and links of a row that stands there: its way is text such as "SEA > DEN > NYC", or
+    nodes. Of parallel links it takes the first, unless it names another: "SEA > NYC by SEA-NYC-2".
     """
-    is_text = isinstance(row.path, str)
-    text, _, by = row.path.partition(" by ") if is_text else (row.path, "", "")
+    is_text = isinstance(way, str)
+    text, _, by = way.partition(" by ") if is_text else (way, "", "")
     try:
         places = [str(at).strip() for at in (text.split(">") if is_text else text)]
         path = [node(at, "the tunnels") for at in places]
         (found,), ends = PathRows()([path], "tunnels"), link_name((path[0], path[-1]))
-        if plain_name(row.pair) not in ("", plain_name(ends)):
-            raise InvalidInput(f"the path leads as {ends}, not as {row.pair}: correct one of them.")
+        if plain_name(pair) not in ("", plain_name(ends)):
+            raise InvalidInput(f"the path leads as {ends}, not as {pair}: correct one of them.")
         named, links = {each.strip() for each in by.split(",")}, list[int]()
         for step in pairwise(path):
             require(step in beside, InvalidInput, f"no link leads from {step[0]} to {step[1]}.")
             links.append(next((i for i in beside[step] if names[i] in named), beside[step][0]))
-        return found._replace(links=tuple(links), name=row.name)
+        return found._replace(links=tuple(links), name=name)
     except InvalidInput as error:
-        where = f"{row.where}: " if row.where else f"the tunnel {row.name or text!r}: "
-        raise type(error)(f"{where}{error}", setting="tunnels") from None
+        where = where or f"the tunnel {name or text!r}"
+        raise type(error)(f"{where}: {error}", setting="tunnels") from None
 
 
-def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[TunnelRow]:
-    """The rows (pair, path, name) of a file, or of a tunnels.csv that a run has written."""
-    rows = read_records(path, ("path",), format=format)
-    called = {name.lower(): name for name in reversed(rows[0].cells.header)}
+def read_tunnels(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[str, ...]]:
+    """The rows (pair, path, name, place) of a file, or of a tunnels.csv that a run has written."""
+    cells = read_columns(path, ("path",), format)
+    called = {name.lower(): name for name in reversed(cells.header)}
     pair, name = (called.get(one, called.get(two)) for one, two in _TUNNEL_COLUMNS)
     if pair is None:
         raise InvalidInput(f"{path}, line 1: expected the columns pair, path and perhaps name.")
-    return [
-        TunnelRow(row.text(pair), row.text("path"), row.text(name) if name else "", row.where)
-        for row in rows
-    ]
+    names = cells.texts(name) if name else [""] * len(cells.lines)
+    places = map(cells.place, range(len(names)))
+    return [*zip(cells.texts(pair), cells.texts("path"), names, places, strict=True)]
 
 
 def read_commodities(path: Path, format: FileFormat = reading.PLAIN) -> list[tuple[Any, ...]]:

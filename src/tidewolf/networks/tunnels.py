@@ -26,7 +26,7 @@ import numpy as np
 
 from tidewolf.core import arrays, frames, settings
 from tidewolf.core.arguments import all_different, shown
-from tidewolf.core.errors import InvalidInput, WrongShape
+from tidewolf.core.errors import InvalidInput, WrongShape, refuse
 from tidewolf.core.lazy import sp
 from tidewolf.core.types import Array, Floats, Int64s, Link
 from tidewolf.functions import MaxUtilization
@@ -96,8 +96,7 @@ class Tunnels(OnLinks):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = None if self.paths is None else self._own_ways(self.paths)
-        ways = self._ways() if own is None else own
+        ways = self._ways() if self.paths is None else self._own_ways(self.paths)
         object.__setattr__(self, "paths", tuple(path for some in ways for path in some))
 
     def __repr__(self) -> str:
@@ -195,8 +194,7 @@ class Tunnels(OnLinks):
         ways = list[list[Tunnel]]()
         for pair in self.pairs:
             source, target = (node_number(node, numbers, "A pair:", "pairs") for node in pair)
-            if source == target:
-                raise InvalidInput(f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
+            refuse(source == target, f"A pair has {shown(pair[0])} as both ends.", setting="pairs")
             ways.append([self._tunnel(way) for way in find(source, target, self.k)])
             if not ways[-1]:
                 raise no_way(*pair, "pairs")
@@ -234,8 +232,6 @@ Way: TypeAlias = tuple[int, ...]
 
 
 class PathFinder:
-    """The links of a network with numbered nodes, as a matrix of lengths."""
-
     def __init__(self, nodes: int, tails: list[int], heads: list[int], lengths: list[Any]) -> None:
         self._lengths, self._links = lengths, dict[tuple[int, int], int]()
         self._ends = [*zip(tails, heads, strict=True)]

@@ -84,8 +84,7 @@ class Problem(values.Value):
     node_places: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     budgets: Budgets = ()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         oracle.as_set(self.K, f"The problem {self.name}")
         self._require(isinstance(self.stream, batch.Stream), "stream", "be a Stream", WrongType)
         self._require_shape("stream", self.K.shape)

@@ -28,7 +28,7 @@ import numpy as np
 
 from tidewolf.core import arrays, checkpoint, conforming, errors, oracle
 from tidewolf.core.types import Array, Bools, Floats, Int64s, NDArray
-from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers, table_for
+from tidewolf.core.vertices import Sparse, SparseAtoms, Vertex, require_saved_numbers
 from tidewolf.kernels.active_set import OPEN, factored_correct, factored_step
 from tidewolf.kernels.rounds import CORRECTIVE_GAP, CORRECTIVE_STEPS, IDLE, SPARE
 from tidewolf.projection.one_shot import as_budget, as_member, as_near, oracle_error
@@ -47,7 +47,6 @@ class Active(checkpoint.Stored, ABC):
     """Abstract: a member x that projections start from. Never changed: each makes another."""
 
     tag: ClassVar = "member of a set"
-    __slots__ = ()
     x: Array
 
     @abstractmethod
@@ -82,7 +81,6 @@ class Combination(Active):
 
     tag: ClassVar = "combination of vertices"
     saved: ClassVar = ("weights", "x", "warm")
-    __slots__ = ("atoms", "warm", "weights", "x")
 
     def __init__(self, atoms: Any, weights: Floats, x: Array, warm: Any = None) -> None:
         self.atoms, self.warm = atoms, warm
@@ -98,7 +96,6 @@ class Combination(Active):
         return type(self), (self.atoms, self.weights, self.x, self.warm)  # a copy is read-only too
 
     def at(self, table: Any, weights: Floats, x: Array, warm: Any) -> Self:
-        """Another point, on the first rows of a table."""
         return type(self)(table, weights, x, warm)
 
     def mean_of(self, weights: Floats) -> Array:
@@ -195,7 +192,6 @@ class ActiveSet(Combination):
     """
 
     tag: ClassVar = "active set"
-    __slots__ = ()
 
     @classmethod
     def start(cls, K: oracle.HasLMO, x0: Array | None = None) -> ActiveSet:
@@ -215,7 +211,7 @@ class ActiveSet(Combination):
         """
         point = oracle.as_set(K, "An active set").center if x0 is None else as_member(K, x0)
         atom, weights = K.atom(point), np.ones(1)
-        atoms = table_for(atom, point).append(atom, 0)
+        atoms = atom.table(point).append(atom, 0)
         return cls(atoms, weights, atoms.combine(weights, point))
 
     def project(
@@ -254,20 +250,18 @@ class ActiveSet(Combination):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
-        atoms, weights, x = self.atoms, self.weights, self.x
-        known = (
-            type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == DOUBLE
-        )
-        if isinstance(K, base.Compiled) and known:
-            found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
+        start = self.atoms, self.weights, self.x, self.warm
+        plain = type(self.atoms) is SparseAtoms and type(y) is np.ndarray
+        if isinstance(K, base.Compiled) and plain and y.dtype == self.x.dtype == DOUBLE:
+            parts, y, calls, distance2, used = search(K, start, y, tol, float(budget))
         else:
-            found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
-        y, active = arrays.frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
-        if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
-            active = active.reduced(found.used, K, shared)
-        same = active.x is found.x
-        distance2 = found.distance2 if same else arrays.inner(active.x - y, active.x - y)
-        return Remembered(active.x, y, found.calls, distance2, active)
+            parts, y, calls, distance2, used = search_any(K, start, y, tol, budget)
+        active, y = self.at(*parts), arrays.frozen(y)
+        if calls or len(active.weights) > K.dimension + 1 + SPARE:
+            active = active.reduced(used, K, shared)
+        if active.x is not parts[2]:
+            distance2 = arrays.inner(active.x - y, active.x - y)
+        return Remembered(active.x, y, calls, distance2, active)
 
     def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]
@@ -309,7 +303,7 @@ class ActiveSet(Combination):
         shapes = {tuple(x.shape), *(vertex.shape for vertex in vertices)}
         if len(shapes) > 1 or len(vertices) != len(weights):
             raise ValueError("an active set has a weight for each vertex, all of its point's shape")
-        atoms = table_for(vertices[0], x)
+        atoms = vertices[0].table(x)
         for count, vertex in enumerate(vertices):
             atoms = atoms.append(vertex, count)
         return cls(atoms, weights, x, warm)
@@ -324,7 +318,6 @@ class ExactPoint(Active):
 
     tag: ClassVar = "exact point"
     saved: ClassVar = ("x",)
-    __slots__ = ("x",)
 
     def __init__(self, x: Array) -> None:
         self.x = arrays.frozen(x)
@@ -412,11 +405,11 @@ class FactorTable(SparseAtoms):
 
     def make_room(self, rows: int, entries: int) -> None:
         super().make_room(rows, entries)
-        self.owners = _padded(self.owners, max(self.room, len(self.owners)))
+        self.owners = arrays.padded(self.owners, max(self.room, len(self.owners)))
 
     def only(self, rows: NDArray) -> Self:
         table = super().only(rows)
-        table.places, table.owners = self.places, _padded(self.owners[rows], table.room)
+        table.places, table.owners = self.places, arrays.padded(self.owners[rows], table.room)
         return table
 
 
@@ -427,7 +420,6 @@ class FactoredActiveSet(Combination):
     """
 
     tag: ClassVar = "factored active set"
-    __slots__ = ()
 
     @classmethod
     def start(cls, K: oracle.HasLMO, x0: Array | None = None) -> FactoredActiveSet:
@@ -461,7 +453,7 @@ class FactoredActiveSet(Combination):
             order = np.argsort(vertex.indices, kind="stable")
             indices, values = vertex.indices[order], vertex.values[order]
             found = indices, values, np.searchsorted(indices, places), answer.error
-            weights = _padded(weights, count + still_open)
+            weights = arrays.padded(weights, count + still_open)
             with atoms.lock:
                 if atoms.filled != count:  # others have appended rows to it meanwhile: a fork
                     atoms = atoms.only(np.arange(count))
@@ -511,7 +503,7 @@ class FactoredActiveSet(Combination):
                     table = table.append(part, count)
                     table.owners[count] = b
                 count += 1
-        return self.at(table, _padded(self.weights, count), self.x, self.warm)
+        return self.at(table, arrays.padded(self.weights, count), self.x, self.warm)
 
     def _reduced(self, shared: bool) -> FactoredActiveSet:
         """Not too many rows in use in any factor, nor, unless others use them, idle in all."""
@@ -575,9 +567,3 @@ def _shares(radii: Floats) -> Floats:
     """R_b^2 / sum R^2; 0 for a single point."""
     squares = (radii / (float(radii.max()) or 1.0)) ** 2
     return np.asarray(squares / (float(squares.sum()) or 1.0))
-
-
-def _padded(array: Any, count: int) -> Any:
-    padded = np.zeros(count, dtype=array.dtype)
-    padded[: len(array)] = array
-    return padded

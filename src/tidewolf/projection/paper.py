@@ -12,8 +12,6 @@ Erratum: the distance is tested before the oracle is called, which saves one cal
 of y and changes nothing else.
 """
 
-import math
-
 from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array
 from tidewolf.projection import one_shot
@@ -80,11 +78,3 @@ def separating_hyperplane(K: oracle.HasLMO, y: Array, x: Array, eps: float) -> t
         if found.gap <= eps:
             return x, calls
         x = answer.vertex.blend(x, one_shot.line_search(found))
-
-
-def paper_calls(radius: float, distance2: float, tol: float) -> float:
-    """The lemma's bound on the calls, from |y - x0|^2."""
-    eps = tol / 3.0
-    if distance2 <= 0.0:
-        return 0.0
-    return 27.0 * radius**2 / eps * max(2.25 * math.log(distance2 / eps) + 1.0, 0.0)

@@ -56,17 +56,7 @@ from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
 from tidewolf import __version__
-from tidewolf.core.arguments import RENAMED, did_you_mean
-from tidewolf.core.errors import (
-    InvalidInput,
-    NotCached,
-    OtherVersions,
-    Overloaded,
-    TidewolfError,
-    TooMany,
-    UnknownSession,
-    require,
-)
+from tidewolf.core import arguments, errors
 from tidewolf.service import hosted_session, pages, requests
 from tidewolf.service import models as m
 from tidewolf.service.requests import Caller, Quotas, Refused, Tokens, Traffic, dumps, problem_of
@@ -159,13 +149,9 @@ class App(FastAPI):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self
-        if scope["type"] != "http":
-            await self.router(scope, receive, send)
-            return
         began, status, entered = time.perf_counter(), 0, False
         method, has_left = scope["method"], scope.get(requests.HAS_LEFT, bool)
-        if method == "HEAD":
-            scope = {**scope, "method": "GET"}
+        scope = {**scope, "method": "GET"} if method == "HEAD" else scope
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal status
@@ -183,7 +169,7 @@ class App(FastAPI):
                 await self.router(scope, receive, sent)
         except (asyncio.CancelledError, Exception) as error:
             if isinstance(error, asyncio.CancelledError):
-                error = Overloaded("The server is stopping: come again.")
+                error = errors.Overloaded("The server is stopping: come again.")
             elif status != 0:
                 raise
             elif isinstance(error, HTTPException):
@@ -204,7 +190,11 @@ class App(FastAPI):
             known = ", ".join(sorted({method for each in there for method in each.methods or ()}))
             return Refused(405, f"{there[0].path} has {known}, not {scope['method']}.", allow=known)
         last = scope["path"].rpartition("/")[2]
-        near = did_you_mean(last, RENAMED.values()) if last in RENAMED else ""
+        near = (
+            arguments.did_you_mean(last, arguments.RENAMED.values())
+            if last in arguments.RENAMED
+            else ""
+        )
         return Refused(404, f"There is nothing at this address; /docs lists what exists.{near}")
 
     def _admit(self, scope: Scope) -> bool:
@@ -226,7 +216,7 @@ class App(FastAPI):
             refused = "quota"
             if "requests" in self.quotas.rates:
                 self.quotas.take("requests", caller.who)
-        except (Refused, Overloaded, TooMany):
+        except (Refused, errors.Overloaded, errors.TooMany):
             traffic.refused.labels(refused).inc()
             traffic.in_flight -= refused == "quota"
             raise
@@ -282,7 +272,7 @@ class Operation(APIRoute):
         hints = get_type_hints(endpoint)
         self._body, self._query = hints.get("body"), hints.get("query")
         self._is_quick = "rounds" in more["tags"]
-        errors = {
+        refusals = {
             *((401, 403, 422, 429, 503) if more["dependencies"] else (403, 429, 503)),
             *((404, 409, 501) if "{name}" in path else ()),
             *((400, 408, 413, 415) if self._body else ()),
@@ -294,7 +284,7 @@ class Operation(APIRoute):
                 "content": content,
                 "headers": _HEADERS.get(status, {}),
             }
-            for status in sorted(errors)
+            for status in sorted(refusals)
         }
         more |= {"summary": endpoint.__doc__, "description": " ", "response_description": "Done."}
         more["response_model"] = more["response_model"] or None
@@ -323,7 +313,7 @@ class Operation(APIRoute):
                 reply = await self._written(call, work, raw)
             if reply.after is not None:  # a transaction that is no longer waited for continues
                 await asyncio.shield(asyncio.wrap_future(reply.after))
-        except TidewolfError:
+        except errors.TidewolfError:
             service.sessions.count("refused")
             raise
         finally:
@@ -362,7 +352,6 @@ class Operation(APIRoute):
             lock.release()
 
     def _address(self, call: Call) -> dict[str, Any]:
-        """The session, the round and the query of an address that the caller may use."""
         params, methods, query = call.path_params, self.methods or set(), call.scope["query_string"]
         found: dict[str, Any] = dict(params)
         if "name" in params:
@@ -371,7 +360,7 @@ class Operation(APIRoute):
                 words = f"The name of a session fits {m.NAME.pattern}."
                 raise Refused(422 if "PUT" in methods else 404, words)
             if not name.startswith(call.caller.prefix):
-                raise UnknownSession(f"There is no session called {name!r}.")
+                raise errors.UnknownSession(f"There is no session called {name!r}.")
         if "round" in params:
             if not re.fullmatch(r"0*[1-9][0-9]{0,14}", params["round"]):
                 raise Refused(404, "A round is a whole number, from 1.")
@@ -406,8 +395,9 @@ def observe(call: Call, name: Name, body: m.ObservationRequest) -> Reply:
     """Observe per round, or many; the same content again gets the first answer again."""
     found: Any = body  # `read` gives one of both
     if "observations" in call.service.quotas.rates:
-        count = len(getattr(found, "observations", "1"))
-        call.service.quotas.take("observations", call.caller.who, count)
+        call.service.quotas.take(
+            "observations", call.caller.who, len(getattr(found, "observations", "1"))
+        )
     return call.service.sessions.observe(name, found)
 
 
@@ -438,7 +428,9 @@ def put(call: Call, name: Name, body: m.Description) -> Reply:
         if sessions.store.info(name) is None:
             own = sessions.store.infos(call.caller.prefix, "", quotas.sessions)
             if len(own) >= quotas.sessions:
-                raise TooMany(f"This token has {len(own):,} sessions: delete one.", retry_after=60)
+                raise errors.TooMany(
+                    f"This token has {len(own):,} sessions: delete one.", retry_after=60
+                )
         return sessions.put(name, body, call.caller)
 
 
@@ -663,7 +655,7 @@ def _run(app: App, listener: socket.socket, address: str) -> bool:
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
     warnings.simplefilter("ignore")
-    for kind in (NotCached, OtherVersions):
+    for kind in (errors.NotCached, errors.OtherVersions):
         warnings.simplefilter("default", kind)
     warm = partial(m.warm_store, app.sessions.store)
     requests.Server(config, app.traffic, address, warm).run([listener])
@@ -694,11 +686,11 @@ def require_closed_door(host: str, has_tokens: bool, insecure: bool) -> None:
     is_loopback = host.lower() == "localhost"
     with suppress(ValueError):
         is_loopback = ipaddress.ip_address(host).is_loopback
-    if not (has_tokens or insecure or is_loopback):
-        raise InvalidInput(
-            f"At {host} other machines could use the service without a token: give --token-file, "
-            "or --insecure, or stay at 127.0.0.1."
-        )
+    errors.refuse(
+        not (has_tokens or insecure or is_loopback),
+        f"At {host} other machines could use the service without a token: give --token-file, "
+        "or --insecure, or stay at 127.0.0.1.",
+    )
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -711,14 +703,16 @@ def listen(host: str, port: int) -> socket.socket:
     ...     listener.getsockname()[1] > 0
     True
     """
-    require(
-        0 <= port <= 65535, InvalidInput, f"A port is a whole number from 0 to 65535, not {port}."
+    errors.require(
+        0 <= port <= 65535,
+        errors.InvalidInput,
+        f"A port is a whole number from 0 to 65535, not {port}.",
     )
     try:
         found = socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_PASSIVE)
         return socket.create_server(found[0][-1], family=found[0][0])
     except OSError as error:
-        raise InvalidInput(
+        raise errors.InvalidInput(
             f"Cannot listen at {host}, port {port}: {error.strerror}. --port 0 takes any free port."
         ) from None
 

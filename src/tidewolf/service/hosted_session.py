@@ -42,20 +42,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, final
 import numpy as np
 import orjson
 
-from tidewolf.core import arrays, batch, errors
+from tidewolf.core import arrays, batch, errors, round_info
 from tidewolf.core.arguments import listed
-from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, require_some
-from tidewolf.core.round_info import RoundInfo
+from tidewolf.core.errors import InvalidInput, NotSupported, OtherContent, refuse, require_some
 from tidewolf.core.types import Array, Bools, Floats
 from tidewolf.evaluation.formatting import plain
-from tidewolf.functions.combined import limit_names
-from tidewolf.functions.linear import Capacity, Linear
+from tidewolf.functions import combined, linear
 from tidewolf.live import NUMBERS, follows_clock, given_demands, paths_of
-from tidewolf.methods.available import distance_moved, entries_out
-from tidewolf.methods.budget import BudgetSums
-from tidewolf.methods.capabilities import LateFeedback, experts_of
+from tidewolf.methods import available, budget, capabilities
 from tidewolf.service import models as m
-from tidewolf.service.models import Built, Point, Settings
 from tidewolf.session import Session
 from tidewolf.sets.base import ConvexSet
 from tidewolf.storage.session_store import Round, SessionInfo
@@ -170,7 +165,7 @@ class Note(NamedTuple):
             "previous": _named(names, before),
             "mode": self.mode,
             "source": self.source,
-            "moved": None if x is None or before is None else distance_moved(x, before),
+            "moved": None if x is None or before is None else available.distance_moved(x, before),
             "reason": self.reason,
             **({} if proposal is None else {"proposal": proposal}),
         }
@@ -213,13 +208,13 @@ class Candidate(NamedTuple):
     reason: str = ""
 
 
-def static(settings: Settings, K: Any) -> Candidate:
+def static(settings: m.Settings, K: Any) -> Candidate:
     """What is played if nothing else can be: the fallback, or the set's center."""
     point = _flat(K.center) if settings.fallback is None else np.array(settings.fallback)
     return Candidate("static", point + 0.0)
 
 
-def override(settings: Settings, incumbent: Floats | None = None) -> Candidate | None:
+def override(settings: m.Settings, incumbent: Floats | None = None) -> Candidate | None:
     """What is to be played in place of the learner's decision; None if nothing is.
 
     The incumbent's point is that of the request. A candidate without a point is an incumbent whose
@@ -288,7 +283,7 @@ class ReadFeedback(NamedTuple):
     functions: tuple[batch.Batch, batch.Batch] | None = None
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], built: Built) -> "ReadFeedback":
+    def of(cls, given: Mapping[str, Any], built: m.Built) -> "ReadFeedback":
         values, numbers = given.keys() & _VALUES, given.keys() & _NUMBERS
         if numbers and values:
             raise InvalidInput(
@@ -303,12 +298,14 @@ class ReadFeedback(NamedTuple):
             except InvalidInput as error:  # it reads a row as it does a table, which has lines
                 raise type(error)(str(error).replace(", line 1:", ":")) from None
             arguments: dict[str, Any] = {"loss": losses, "constraint": limits}
-            if isinstance(losses, Linear) and np.isnan(losses.C).any():
+            if isinstance(losses, linear.Linear) and np.isnan(losses.C).any():
                 costs = losses.C.reshape(-1)  # by place: what is missing was not seen
                 seen = {i: float(costs[i]) for i in np.flatnonzero(~np.isnan(costs)).tolist()}
                 arguments = {"costs": seen, "constraint": limits}
-            elif isinstance(losses, Linear) and isinstance(limits, Capacity | batch.Unlimited):
-                c = limits.c[0] if isinstance(limits, Capacity) else None
+            elif isinstance(losses, linear.Linear) and isinstance(
+                limits, linear.Capacity | batch.Unlimited
+            ):
+                c = limits.c[0] if isinstance(limits, linear.Capacity) else None
                 arguments = {"costs": losses.C[0], "capacities": c}  # as kernels take them
             if "spend" in given:
                 arguments["spend"] = built.reader.spend(given, "The observation")
@@ -344,10 +341,11 @@ class ReadFeedback(NamedTuple):
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        names: Sequence[str] = [f"limit {i + 1}" for i in range(len(values))]
-        if self.functions is not None:
-            limits = self.functions[1]
-            names = (K.names or names) if isinstance(limits, Capacity) else limit_names(K, limits)
+        names: Sequence[str] = (
+            [f"limit {i + 1}" for i in range(len(values))]
+            if self.functions is None
+            else combined.limit_names(K, self.functions[1])
+        )
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
@@ -374,11 +372,11 @@ class HostedSession:
     """
 
     def __init__(
-        self, host: "Sessions", info: SessionInfo, built: Built, *, looks: bool = False
+        self, host: "Sessions", info: SessionInfo, built: m.Built, *, looks: bool = False
     ) -> None:
         self.host, self.store, self.info, self.looks = host, host.store, info, looks
         self.name = info.name
-        self.settings = Settings.of(info.settings)
+        self.settings = m.Settings.of(info.settings)
         # Observations from one stored state to the next: opening a session observes so many again.
         self.session: Session[Any] = Session.open(
             host.store,
@@ -401,7 +399,6 @@ class HostedSession:
         # the notes of rounds that are not over
         self.answers: dict[int, Note] = {}
         self._demands: list[float] | None = None
-        self._is_overridden = self.session.overrides.rounds > 0
         self.use(built)
         first = min(self.session.pending, default=self.session.round) + 1
         rows = (
@@ -423,11 +420,10 @@ class HostedSession:
         before = self.seconds if math.isfinite(self.seconds) else seconds
         self.seconds = max(seconds, before + 0.2 * (seconds - before))
 
-    def use(self, built: Built) -> None:
+    def use(self, built: m.Built) -> None:
         self.built, self.entries, self.K = built, built.reader, built.K
         self._kept = max(FEWEST, min(RECENT, ROOM // len(built.reader.names)))
-        self._follows_clock = follows_clock(built.learner)
-        self.takes_late = isinstance(built.learner, LateFeedback)
+        self.takes_late = isinstance(built.learner, capabilities.LateFeedback)
 
     # --- rounds -----------------------------------------------------------------------------------
 
@@ -480,7 +476,7 @@ class HostedSession:
             )
             return self._answer(number, over)
         info = self._side_info(body)
-        known = RoundInfo(**info) if info else None
+        known = round_info.RoundInfo(**info) if info else None
         waiting = len(self.session.pending) + number + 1 - self.next_round
         most = self.host.limits.pending
         if number > self.session.round and waiting > most:
@@ -501,29 +497,38 @@ class HostedSession:
         return self._answer(number, note)
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
-        given = {"time": body.time, "context": body.context, "unavailable": None, "advice": None}
-        if body.unavailable:
-            given["unavailable"] = self.entries.unavailable(body.unavailable)
-        if points := {name: x for name, x in (body.advice or {}).items() if x is not None}:
-            point = self.entries.point
-            given["advice"] = {name: point(points[name], f"The advice {name!r}") for name in points}
+        out, points = body.unavailable, body.advice or {}
+        point = self.entries.point
+        given = {
+            "time": body.time,
+            "context": body.context,
+            "unavailable": self.entries.unavailable(out) if out else None,
+            "advice": {
+                name: point(x, f"The advice {name!r}")
+                for name, x in points.items()
+                if x is not None
+            }
+            or None,
+        }
         return {key: it for key, it in given.items() if it is not None}
 
     def _decide(
-        self, number: int, body: m.DecisionRequest, info: dict[str, Any], known: RoundInfo | None
+        self,
+        number: int,
+        body: m.DecisionRequest,
+        info: dict[str, Any],
+        known: round_info.RoundInfo | None,
     ) -> Note:
         is_current = number == self.session.round
         is_plain = not info and is_current and number not in self.session.pending
-        arguments: dict[str, Any] = info | ({} if is_current else {"round": number})
         deadline = self.settings.deadline if body.deadline is None else body.deadline
-        if deadline is not None:
-            arguments["deadline"] = deadline
+        arguments = info | {"round": None if is_current else number, "deadline": deadline}
         own, failure = self._tried(number, lambda: self.session.play(**arguments), not is_plain)
         incumbent = info.get("advice", {}).get(INCUMBENT)
         wanted = override(self.settings, None if incumbent is None else _flat(incumbent))
         if wanted is not None and wanted.source == INCUMBENT and incumbent is not None:
             self.built.require_member(incumbent, "The incumbent's point")
-        note = self._chosen(number, wanted, own, failure, entries_out(self.K, known))
+        note = self._chosen(number, wanted, own, failure, available.entries_out(self.K, known))
         note = note._replace(info_id="" if known is None else known.identity or "")
         if not is_plain or number in self.answers or note.source != "learner" or failure:
             note = note._replace(at=self.asked_at.setdefault(number, self.host.clock()))
@@ -586,8 +591,9 @@ class HostedSession:
 
     def decision(self, number: int) -> dict[str, Any]:
         words = f"Round {number + 1} was not asked for yet, or expired."
-        note = require_some(self.note_of(number), errors.UnknownSession, words)
-        return self._answer(number, note)
+        return self._answer(
+            number, require_some(self.note_of(number), errors.UnknownSession, words)
+        )
 
     def _answer(self, number: int, note: Note) -> dict[str, Any]:
         eras = self.settings.eras
@@ -616,14 +622,13 @@ class HostedSession:
             "round": number + 1,
         }
         feedback = ReadFeedback.of(content, self.built)
-        played = None
-        if body.played is not None:
-            played = self.entries.point(body.played, "What was played")
-        if number > current:
-            raise InvalidInput(
-                f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
-                f"{current + 1} is current."
-            )
+        point = self.entries.point
+        played = None if body.played is None else point(body.played, "What was played")
+        refuse(
+            number > current,
+            f"Round {number + 1} was not asked for yet: ask for its decision first. Round "
+            f"{current + 1} is current.",
+        )
         if number < current and number not in pending:
             note = self.note_of(number) or Note(None)
             if played is None and note.played == "answered" and note.decision is not None:
@@ -637,7 +642,7 @@ class HostedSession:
                 ) from None
         else:
             is_new = number not in (*pending, *self.answers)
-            if is_new and body.time is not None and self._follows_clock:
+            if is_new and body.time is not None and follows_clock(self.built.learner):
                 with suppress(OtherContent):  # it was asked without, and keeps its decision
                     session.play(time=body.time)
             note = self._observe(number, feedback, played, content)
@@ -665,17 +670,15 @@ class HostedSession:
             cost, violation, broken = feedback.outcome(x, self.K)
         if "demands" in content:
             self._demands = given_demands(self.built.reader, content, self._demands)
-        saved = None
-        if played is not None or self._is_overridden:
-            found, self._is_overridden = session.overrides, True
-            saved = [found.saved_loss, found.saved_violation, found.rounds]
+        found = session.overrides
+        saved = [found.saved_loss, found.saved_violation, found.rounds] if found.rounds else None
         note = note._replace(
             decision=_flat(x) if note.decision is None else note.decision,
             observed=True,
             played=how,
             rounds=session.rounds,
             demands=self._demands,
-            saved=saved if saved and saved[2] else None,
+            saved=saved,
             at=self.host.clock(),
             cost=cost,
             violation=violation,
@@ -718,9 +721,8 @@ class HostedSession:
         for key in ("fallback", "incumbent", "pin"):
             own[key] = _named(names, getattr(settings, key))
         oldest, own_cost = min(self.asked_at.values(), default=math.inf), session.overrides
-        sums = getattr(session.state, "budgets", BudgetSums())
+        sums = getattr(session.state, "budgets", budget.BudgetSums())
         spent = zip(sums.names, sums.net.tolist(), sums.multipliers.tolist(), strict=False)
-        saved = {"loss": own_cost.saved_loss, "violation": own_cost.saved_violation}
         return {
             "name": self.name,
             "rounds": session.rounds,
@@ -732,7 +734,11 @@ class HostedSession:
             "shape": list(self.K.shape),
             "created": self.info.created,
             "settings": own,
-            "saved": saved | {"rounds": own_cost.rounds},
+            "saved": {
+                "loss": own_cost.saved_loss,
+                "violation": own_cost.saved_violation,
+                "rounds": own_cost.rounds,
+            },
             "notes": list(session.notes_from(1)),
             "pinned": settings.pin is not None,
             "stale": self.host.clock() - oldest > (settings.stale_after or math.inf),
@@ -740,7 +746,7 @@ class HostedSession:
         }
 
     def experts(self) -> dict[str, Any]:
-        return {"experts": plain(experts_of(self.session.learner, self.session.state))}
+        return {"experts": plain(capabilities.experts_of(self.session.learner, self.session.state))}
 
     def explanation(self) -> dict[str, Any]:
         """Why the learner's decision is what it is, with rounds counted from 1."""
@@ -770,6 +776,6 @@ def _flat(x: Array) -> Floats:
     return flat
 
 
-def _named(names: Sequence[str], x: Floats | Point | None) -> dict[str, float] | None:
+def _named(names: Sequence[str], x: Floats | m.Point | None) -> dict[str, float] | None:
     values = x if isinstance(x, tuple | None) else x.tolist()
     return None if values is None else dict(zip(names, values, strict=True))

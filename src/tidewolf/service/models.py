@@ -124,8 +124,7 @@ class Request(models.Strict):
         tidewolf.core.errors.InvalidInput: round: round should be a valid integer, not '3'.
         """
         try:
-            found: Self = cls.__pydantic_validator__.validate_python(given, context=context)
-            return found
+            return cls.model_validate(given, context=context)
         except ValidationError as error:
             path, sentence = models.refusal(error, given, cls)
             keys = [str(key + 1 if isinstance(key, int) else key) for key in path]
@@ -693,7 +692,6 @@ def warm_up(built: Built) -> None:
 
 
 def warm_store(store: SessionStore) -> None:
-    """Warm up every kind of session that is kept, up to `MOST_BUILT` kinds."""
     found = set[Hashable]()
     for info in store.infos(most=MOST_SESSIONS):
         with suppress(Exception):  # deleted meanwhile, or damaged: its own requests report it

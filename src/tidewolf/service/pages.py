@@ -229,8 +229,9 @@ def sticks(values: Values, width: float, height: float) -> str:
 
 def render(template: str, **context: Any) -> HTMLResponse:
     html = _environment().get_template(f"{template}.html.j2").render(**context)
-    headers = {"content-security-policy": content_policy(), "x-frame-options": "DENY"}
-    return HTMLResponse(html, headers=headers)
+    return HTMLResponse(
+        html, headers={"content-security-policy": content_policy(), "x-frame-options": "DENY"}
+    )
 
 
 @cache

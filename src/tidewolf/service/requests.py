@@ -312,8 +312,9 @@ class Traffic:
         self.registry = CollectorRegistry(auto_describe=False)
         common: dict[str, Any] = {"namespace": "tidewolf", "registry": self.registry}
         Gauge("ready", "Whether requests are taken.", **common).set_function(lambda: self.ready)
-        more = Gauge("requests_in_flight", "Requests in flight.", **common)
-        more.set_function(lambda: self.in_flight)
+        Gauge("requests_in_flight", "Requests in flight.", **common).set_function(
+            lambda: self.in_flight
+        )
         about = "Requests refused before they were read."
         self.refused = Counter("requests_refused", about, ["reason"], **common)
         for reason in REASONS:
@@ -322,7 +323,6 @@ class Traffic:
         self._requests = Counter("requests", "Requests answered.", key, **common)
         about = "How long requests took. Unit: seconds."
         self._seconds = Histogram("request_seconds", about, key[:1], buckets=EDGES, **common)
-        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def enter(self) -> None:
         """Take in a request; the caller subtracts it from `in_flight` in the end."""
@@ -341,12 +341,8 @@ class Traffic:
         self.held += bytes_more
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        key = route, method, status
-        if key not in self._series:  # to find a series takes longer than to count in it
-            self._series[key] = self._requests.labels(*key), self._seconds.labels(route)
-        requests, times = self._series[key]
-        requests.inc()
-        times.observe(seconds)
+        self._requests.labels(route, method, status).inc()
+        self._seconds.labels(route).observe(seconds)
 
 
 @final
@@ -431,8 +427,6 @@ _STATUS: dict[type[BaseException], int] = {
 
 
 class Refused(Exception):
-    """A request that HTTP itself refuses, with a sentence and headers."""
-
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(detail)
         self.status = status
@@ -527,8 +521,9 @@ async def read_body(
     except BaseException as error:
         traffic.held -= length
         if isinstance(error, TimeoutError):
-            detail = f"The body did not arrive within {seconds:g} seconds."
-            raise Refused(408, detail, connection="close") from None
+            raise Refused(
+                408, f"The body did not arrive within {seconds:g} seconds.", connection="close"
+            ) from None
         raise
     finally:
         traffic.arriving[who] -= 1

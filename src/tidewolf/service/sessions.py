@@ -35,13 +35,12 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from tidewolf.core import conforming, errors, round_info
-from tidewolf.core.types import Floats
+from tidewolf.core.types import Floats, Int64s
 from tidewolf.live import paths_of
 from tidewolf.methods.available import entries_out
 from tidewolf.service import hosted_session as hosting
 from tidewolf.service import models as m
 from tidewolf.service.hosted_session import Candidate, HostedSession, Note, ended
-from tidewolf.service.models import Built, Description, Point, Settings, warm_up
 from tidewolf.service.requests import Caller, Limits, problem, status_of
 from tidewolf.storage.session_store import SessionInfo, SessionStore
 
@@ -99,7 +98,7 @@ class Overview(NamedTuple):
 
 
 def _last_notes(
-    store: SessionStore, info: SessionInfo, settings: Settings
+    store: SessionStore, info: SessionInfo, settings: m.Settings
 ) -> tuple[list[Note], list[float]]:
     try:
         last = store.last_rounds(info.name, SHOWN)
@@ -205,17 +204,18 @@ class Sessions:
 
     # --- sessions by name -------------------------------------------------------------------------
 
-    def put(self, name: str, description: Description, caller: Caller) -> Reply:
+    def put(self, name: str, description: m.Description, caller: Caller) -> Reply:
         is_new = self.store.info(name) is None and self._create(name, description, caller)
         info = self.store.info(name)
-        if info is not None and info.description != description.canonical:
-            raise errors.AlreadyThere(
-                f"There is a session called {name!r} already, with another description: migrate "
-                "or delete it, or choose another name."
-            )
+        errors.require(
+            info is None or info.description == description.canonical,
+            errors.AlreadyThere,
+            f"There is a session called {name!r} already, with another description: migrate "
+            "or delete it, or choose another name.",
+        )
         return self.get(name)._replace(status=201 if is_new else 200)
 
-    def _create(self, name: str, description: Description, caller: Caller) -> bool:
+    def _create(self, name: str, description: m.Description, caller: Caller) -> bool:
         """Whether it is new: another request may be faster."""
         if (count := self.store.count()) >= self.limits.sessions:
             raise errors.TooMany(
@@ -223,7 +223,7 @@ class Sessions:
                 "delete one first."
             )
         built = description.build()
-        settings = Settings(
+        settings = m.Settings(
             type(built.learner).__name__,
             fallback=built.fallback,
             deadline=description.deadline,
@@ -237,14 +237,14 @@ class Sessions:
             ended(transaction.future).result()
         except errors.AlreadyThere:
             return False
-        warm_up(built)
+        m.warm_up(built)
         return True
 
     def list(self, prefix: str = "", after: str = "", most: int = 1000) -> Reply:
         listed = [
             {"name": info.name, "rounds": info.rounds, "mode": own.mode, "learner": own.learner}
             for info in self.store.infos(prefix, after, most)
-            for own in [Settings.shown(info.settings)]
+            for own in [m.Settings.shown(info.settings)]
         ]
         return Reply(200, {"sessions": listed})
 
@@ -316,7 +316,7 @@ class Sessions:
         self, name: str, body: m.DecisionRequest, error: errors.CheckpointError
     ) -> Reply:
         info = self._info(name)
-        settings, built = Settings.shown(info.settings), _built(info)
+        settings, built = m.Settings.shown(info.settings), _built(info)
         entries, wanted, last, out = built.reader, hosting.override(settings), None, None
         with suppress(errors.TidewolfError):
             for note in filter(None, map(Note.of, self.store.last_rounds(name, 1))):
@@ -344,7 +344,9 @@ class Sessions:
         self, name: str, body: m.ModeChange | m.Pin | m.Rollback | m.Migration, caller: Caller
     ) -> Reply:
         with self._held(name) as hosted, self.store.transaction(name) as transaction:
-            self.store.audit(caller.who, name, operate(hosted, body), body.why or "")
+            self.store.audit(
+                caller.who, name, _OPERATIONS[type(body)](hosted, body), body.why or ""
+            )
             answer = hosted.description()
         return Reply(200, answer, transaction.future)
 
@@ -384,7 +386,7 @@ class Sessions:
             settings, rounds, limits = hosted.settings, hosted.session.rounds, dict(hosted.broken)
             notes, waits = list(hosted.recent.values())[-SHOWN:], list(hosted.asked_at.values())
         else:
-            settings, rounds, limits = Settings.shown(info.settings), info.rounds, {}
+            settings, rounds, limits = m.Settings.shown(info.settings), info.rounds, {}
             known = before.get(info.name)
             if known is None or known[0] != info:
                 known = info, *_last_notes(self.store, info, settings)
@@ -412,9 +414,7 @@ class Sessions:
     # --- places -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        with self._mutex:
-            names = list(self._opened)
-        for name in names:
+        for name in list(self._opened):
             with suppress(errors.TidewolfError), self._locked(name) as place:
                 self._let_go(name, place)
 
@@ -495,9 +495,9 @@ class Sessions:
         return None if hosted.looks else self.store.flushed(hosted.name)
 
 
-def _built(info: SessionInfo) -> Built:
+def _built(info: SessionInfo) -> m.Built:
     try:
-        return Description.parse(info.description).build()
+        return m.Description.parse(info.description).build()
     except errors.InvalidInput as error:
         raise errors.BrokenFile(
             f"The description of the session {info.name} was changed on disk: {error} Go back to "
@@ -508,15 +508,7 @@ def _built(info: SessionInfo) -> Built:
 # --- what operators do ----------------------------------------------------------------------------
 
 
-def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.Migration) -> str:
-    """Do what an operator asks for; returns what was done, for the audit."""
-    match body:
-        case m.ModeChange():
-            return _set_mode(hosted, body)
-        case m.Rollback():
-            return _roll_back(hosted, body.round - 1)
-        case m.Migration():
-            return _migrate(hosted, body)
+def _pin(hosted: HostedSession, body: m.Pin) -> str:
     pin = _member(hosted, body.decision, "The decision to pin")
     _set(hosted, hosted.settings.changed(pin=pin))
     return "unpin" if pin is None else "pin"
@@ -525,18 +517,19 @@ def operate(hosted: HostedSession, body: m.ModeChange | m.Pin | m.Rollback | m.M
 def _set_mode(hosted: HostedSession, body: m.ModeChange) -> str:
     if body.mode != "live":
         _require_overrides(hosted)
-    if not (body.incumbent is None or body.mode == "shadow"):
-        raise errors.InvalidInput(
-            f"An incumbent's point is played in shadow, not in mode {body.mode}."
-        )
+    errors.refuse(
+        body.incumbent is not None and body.mode != "shadow",
+        f"An incumbent's point is played in shadow, not in mode {body.mode}.",
+    )
     incumbent = _member(hosted, body.incumbent, "The incumbent's point")
     frozen = _current_point(hosted) if body.mode == "frozen" else None
     _set(hosted, hosted.settings.changed(mode=body.mode, incumbent=incumbent, frozen=frozen))
     return f"mode {body.mode}"
 
 
-def _roll_back(hosted: HostedSession, number: int) -> str:
-    before, session, store, name = hosted.next_round, hosted.session, hosted.store, hosted.name
+def _roll_back(hosted: HostedSession, body: m.Rollback) -> str:
+    number, before, session = body.round - 1, hosted.next_round, hosted.session
+    store, name = hosted.store, hosted.name
     ended(store.flushed(name)).result()
     try:
         session.rollback(number)
@@ -567,15 +560,16 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     errors.require(
         changes, errors.InvalidInput, "A migration has a set, or learners, or a fallback."
     )
-    description = Description.read(json.loads(hosted.info.description) | changes)
+    description = m.Description.read(json.loads(hosted.info.description) | changes)
     built, names, settings = description.build(), tuple(hosted.entries.names), hosted.settings
     hosted.session.migrate(built.learner)
     hosted.use(built)
-    places = [hosted.entries.place.get(name, -1) for name in names]
-    points: dict[str, Point | None] = {}
-    for key in ("pin", "incumbent", "frozen"):
-        moved = _moved(hosted, getattr(settings, key), places)
-        points[key] = None if moved is None else tuple(moved.tolist())
+    places = np.array([hosted.entries.place.get(name, -1) for name in names])
+    there = {
+        key: _moved(hosted, getattr(settings, key), places)
+        for key in ("pin", "incumbent", "frozen")
+    }
+    points = {key: None if x is None else tuple(x.tolist()) for key, x in there.items()}
     lost = [key for key, x in points.items() if x is None and getattr(settings, key)]
     changed = replace(
         settings.changed(**points),
@@ -598,32 +592,28 @@ def _migrate(hosted: HostedSession, body: m.Migration) -> str:
     return f"migrate before round {hosted.session.round + 1}{words}"
 
 
-def _moved(hosted: HostedSession, x: Floats | Point | None, places: list[int]) -> Floats | None:
+def _moved(hosted: HostedSession, x: Floats | m.Point | None, places: Int64s) -> Floats | None:
     """A point of the set before in the entries of the set now; None if that does not have it."""
-    if x is None:
+    if x is None or np.any(np.array(x)[places < 0]):
         return None
     found: Floats = np.zeros(len(hosted.entries.names))
-    for value, place in zip(x, places, strict=True):
-        if place >= 0:
-            found[place] = value
-        elif value != 0.0:
-            return None
+    found[places[places >= 0]] = np.array(x)[places >= 0]
     return found if conforming.is_member(hosted.K, found.reshape(hosted.K.shape)) else None
 
 
-def _set(hosted: HostedSession, settings: Settings) -> None:
+def _set(hosted: HostedSession, settings: m.Settings) -> None:
     hosted.settings = replace(settings, since=hosted.session.round)
     hosted.store.set(hosted.name, hosted.settings.text)
 
 
-def _current_point(hosted: HostedSession) -> Point:
+def _current_point(hosted: HostedSession) -> m.Point:
     number = hosted.session.round
     note, least = hosted.note_of(number) or Note(None), hosting.static(hosted.settings, hosted.K)
     points = note.decision, note.proposal, hosted.last_before(number), least.point
     return next(tuple(x.tolist()) for x in points if x is not None)
 
 
-def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
+def _member(hosted: HostedSession, given: Any, what: str) -> m.Point | None:
     if given is None:
         return None
     _require_overrides(hosted)
@@ -631,8 +621,18 @@ def _member(hosted: HostedSession, given: Any, what: str) -> Point | None:
 
 
 def _require_overrides(hosted: HostedSession) -> None:
-    if not hosted.takes_late:
-        raise errors.NotSupported(
-            f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
-            "Ensemble, or a LyapunovDescent."
-        )
+    errors.require(
+        hosted.takes_late,
+        errors.NotSupported,
+        f"{hosted.settings.learner} takes feedback on its own decisions alone: choose an "
+        "Ensemble, or a LyapunovDescent.",
+    )
+
+
+# Each returns what was done, for the audit.
+_OPERATIONS: dict[type[m.Request], Callable[[HostedSession, Any], str]] = {
+    m.ModeChange: _set_mode,
+    m.Pin: _pin,
+    m.Rollback: _roll_back,
+    m.Migration: _migrate,
+}

@@ -142,8 +142,7 @@ class L2Ball(base.ConvexSet, base.Projectable, base.Relaxable):
     radius: Annotated[float, settings.Number(above=0.0)] = 1.0
     center: Annotated[Array, settings.Numbers()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         if self.center is None:
             object.__setattr__(self, "center", frozen(np.zeros(self.shape)))
         self._require_shape("center", self.shape)
@@ -228,23 +227,20 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
     matrix: Annotated[Array, settings.Numbers()]
     center: Annotated[Array, settings.Numbers()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matrix = self.matrix
-        n = matrix.shape[0] if matrix.shape else 0
-        shape = tuple(matrix.shape)
-        square = n > 0 and shape in ((n,), (n, n))
+    def _complete(self) -> None:
+        shape = tuple(self.matrix.shape)
+        square = len(shape) in (1, 2) and len(set(shape)) == 1 and 0 not in shape
         self._require(square, "matrix", f"be n x n or n, not {shape}", errors.WrongShape)
-        center = np.zeros(n) if self.center is None else self.center
-        object.__setattr__(self, "center", frozen(like(center, matrix)))
+        center = np.zeros(shape[0]) if self.center is None else self.center
+        object.__setattr__(self, "center", frozen(like(center, self.matrix)))
         self._require_shape("center", self.shape)
-        A = to_numpy(matrix)
-        skew = float(np.max(np.abs(A - A.T))) if A.ndim == 2 else 0.0
-        least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
-        slack = eps_of(matrix) * float(np.max(np.abs(A)))
-        definite = skew <= 100 * slack and least > n * eps_of(matrix) * most and most > 0
+        A, eigenvalues, eps = to_numpy(self.matrix), self._eigen[0], eps_of(self.matrix)
+        skew = float(np.max(np.abs(A - A.T)))  # 0 of a vector
+        least, most = float(np.min(eigenvalues)), float(np.max(eigenvalues))
+        definite = least > shape[0] * eps * most and most > 0
         found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
-        self._require(definite, "matrix", f"be symmetric and positive definite; {found}")
+        due = f"be symmetric and positive definite; {found}"
+        self._require(definite and skew <= 100 * eps * np.max(np.abs(A)), "matrix", due)
 
     @property
     def shape(self) -> Shape:
@@ -486,8 +482,7 @@ class KSparse(_FewEntries):
     k: Annotated[int, settings.Count()]
     tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         require_at_most(self, self.k, math.prod(self.shape))
 
     @classmethod
@@ -646,8 +641,7 @@ class OrderedWeightedBall(_Ordered):
     weights: Annotated[Array, settings.Numbers(axes=1)]
     tau: Bound = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         w = to_numpy(self.weights)
         falling = (np.diff(w) <= 0).all() and w[-1] >= 0 and w[0] > 0
         self._require(falling, "weights", "start above 0 and never rise")
@@ -669,15 +663,10 @@ def _pools(z: Floats, w: Floats, t: float) -> tuple[Floats, Floats, Floats]:
     """The leading pools of z - t w, those with a positive value: how many entries each has, and the
     means of z and w over them.
     """
-    x = scipy.optimize.isotonic_regression(z - t * w, increasing=False).x
-    stops = np.flatnonzero(np.append(np.diff(x) != 0, True))
-    starts = np.append(0, stops[:-1] + 1)
-    kept = x[stops] > 0
-    starts, counts = starts[kept], (stops - starts + 1)[kept].astype(np.float64)
-    end = int(counts.sum())
-    if not end:
-        return counts, counts, counts
-    zs, ws = (np.add.reduceat(part[:end], starts) / counts for part in (z, w))
+    found = scipy.optimize.isotonic_regression(z - t * w, increasing=False)
+    kept = found.x[found.blocks[:-1]] > 0
+    starts, counts = found.blocks[:-1][kept], found.weights[kept]
+    zs, ws = (np.add.reduceat(part[: int(counts.sum())], starts) / counts for part in (z, w))
     return counts, zs, ws
 
 
@@ -722,8 +711,7 @@ class KNormBall(_Ordered, base.Polyhedral):
     k: Annotated[int, settings.Count()]
     tau: Bound = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         require_at_most(self, self.k, math.prod(self.shape))
 
     @cached_property
@@ -805,8 +793,7 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
     tau: Bound = 1.0
     weights: Annotated[Array, settings.Numbers(above=0.0)] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         count = len(np.unique(self.groups))
         if self.weights is None:
             object.__setattr__(self, "weights", frozen(np.ones(count)))
@@ -830,7 +817,7 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
         g = int(np.argmax(lengths / self._w))
         if lengths[g] == 0.0:
             return Answer(Sparse.zero(self.shape))
-        chosen = self._order[self._starts[g] : self._starts[g + 1]]
+        chosen = np.flatnonzero(self._labels == g).astype(np.int32)
         values = (-self.tau / self._w[g]) * (d[chosen] / lengths[g])
         return Answer(Sparse(self.shape, chosen, values))
 
@@ -873,14 +860,6 @@ class GroupBall(NormBall, base.SparseSet, base.Projectable):
     def _labels(self) -> Int64s:
         return np.unique(self.groups.reshape(-1), return_inverse=True)[1]
 
-    @cached_property
-    def _order(self) -> Int32s:
-        return np.argsort(self._labels, kind="stable").astype(np.int32)
-
-    @cached_property
-    def _starts(self) -> Int64s:
-        return np.concatenate([[0], np.cumsum(np.bincount(self._labels))])
-
 
 def _numbers(x: Array) -> Floats:
     return to_numpy(x).astype(np.float64).reshape(-1)
@@ -922,8 +901,7 @@ class Box(base.ClosedForm, base.Projectable, base.Boxed, base.KernelGeometry):
     lower: Annotated[Array, settings.PointNumbers()]
     upper: Annotated[Array, settings.PointNumbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("upper", self.shape)
         object.__setattr__(self, "upper", frozen(like(self.upper, self.lower)))
         wrong = np.argwhere(self._widths < 0)[:1].tolist()

@@ -288,12 +288,17 @@ class ConvexSet(Value, ABC):
         """
         require_floating(reference)
         moved = type(self)(**{name: _moved(x, reference) for name, x in self.fields().items()})
-        for name in ("radius", "diameter", "inner_radius", "dimension", "_sizes", "center"):
+        sizes = Sizes(*(getattr(self, name) for name in Sizes._fields))
+        for name, value in {**sizes._asdict(), "_sizes": sizes}.items():
             # derived here once; there it may be out of reach of NumPy
             if isinstance(getattr(type(self), name, None), cached_property):
-                value = getattr(self, name)
-                moved.__dict__[name] = frozen(like(value, reference)) if name == "center" else value
+                moved.__dict__[name] = value
+        if isinstance(type(self).center, cached_property):
+            moved.__dict__["center"] = frozen(self._center_in(reference))
         return moved
+
+    def _center_in(self, reference: Array) -> Array:
+        return like(self.center, reference)
 
 
 class Sizes(NamedTuple):
@@ -304,7 +309,9 @@ class Sizes(NamedTuple):
 
 
 class ClosedForm(ConvexSet):
-    """Abstract: a set whose sizes have formulas, which `_sizes` computes together."""
+    """Abstract: a set whose sizes have formulas, which `_sizes` computes together; those of a
+    single point are 0.
+    """
 
     @property
     @abstractmethod
@@ -316,15 +323,15 @@ class ClosedForm(ConvexSet):
 
     @property
     def radius(self) -> float:
-        return self._sizes.radius
+        return self._sizes.radius if self.dimension else 0.0
 
     @property
     def diameter(self) -> float:
-        return self._sizes.diameter
+        return self._sizes.diameter if self.dimension else 0.0
 
     @property
     def inner_radius(self) -> float | None:
-        return self._sizes.inner_radius
+        return self._sizes.inner_radius if self.dimension else 0.0
 
 
 class SparseSet(ConvexSet):
@@ -504,12 +511,12 @@ class KernelGeometry(ABC):
     its exact projection, too, so that whole rounds run inside one (kernels/rounds.py).
     """
 
+    # tangents(d, count, floats, ints, out): the first `count` rows of d within aff(K)
     tangents: ClassVar[Kernel[None]]
-    """tangents(d, count, floats, ints, out): the first `count` rows of d within aff(K)"""
+    # point_infeasibility(x, floats, ints): as `infeasibility`
     point_infeasibility: ClassVar[Kernel[float]]
-    """point_infeasibility(x, floats, ints): as `infeasibility`"""
+    # nearest(y, floats, ints, x): as `project`, for sets of factors whose projection is exact
     nearest: ClassVar[Kernel[None] | None] = None
-    """nearest(y, floats, ints, x): as `project`, for sets of factors whose projection is exact"""
 
     @property
     @abstractmethod

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Self
@@ -41,17 +41,18 @@ from tidewolf.sets.simplices import CappedSimplex, Simplex, SimplexProduct
 # CostlyMembership exactly when K is.
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Image(values.Composed, ConvexSet):
     """Abstract: { offset + scale v : v in K }.
 
-    A subclass is a frozen dataclass whose first field is K, and calls `_move` once it is checked.
+    A subclass is a frozen dataclass that calls `_move` once it is checked.
     """
 
     _capabilities = (Projectable, Polyhedral, Relaxable, CostlyMembership)
 
-    K: ConvexSet
-    scale: float
-    offset: Array
+    K: Annotated[ConvexSet, InnerSet()]
+    scale: float = field(init=False)
+    offset: Array = field(init=False)
 
     def __new__(cls, K: ConvexSet, *settings: object, **named: object) -> Self:
         return cls._with(able for able in cls._capabilities if isinstance(K, able))
@@ -183,11 +184,9 @@ class Translated(Image):
     array([9., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     shift: Annotated[Array, settings.Numbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("shift", self.shape)
         object.__setattr__(self, "shift", frozen(like(self.shift, self.K.center)))
         self._move(1.0, self.shift)
@@ -223,11 +222,9 @@ class Scaled(Image):
     array([0., 5., 0.])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         size = self.factor * (self.K.diameter + length(self.K.center))
         self._require(math.isfinite(size), "factor", "not make the set larger than numbers are")
         self._move(self.factor, 0.0 * self.K.center)
@@ -261,11 +258,9 @@ class Shrunk(Image):
     array([0.25, 0.75])
     """
 
-    K: Annotated[ConvexSet, InnerSet()]
     factor: Annotated[float, settings.Number(above=0.0, most=1.0)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._move(self.factor, (1.0 - self.factor) * self.K.center)
 
     @property

@@ -377,7 +377,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         bounds = (_for_each(lower, len(tails), "lower"), _for_each(upper, len(tails), "upper"))
         return cls(FlowNetwork(tails, heads, *bounds, supply, nodes), commodity)
 
-    def __post_init__(self) -> None:
+    def _complete(self) -> None:
         net = self.network
         self._require(
             isinstance(net, FlowNetwork), "network", "be made by from_edges", errors.WrongType
@@ -416,7 +416,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
     @cached_property
     def dimension(self) -> int:
-        return len(self._loose) - self._hull.nodes + len(self._grounded)
+        return self._hull.dimension
 
     @cached_property
     def _loose(self) -> Int32s:
@@ -429,11 +429,6 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
         return np.flatnonzero(within).astype(np.int32)
 
     @cached_property
-    def _grounded(self) -> Int32s:
-        net, loose = self.network, self._loose
-        return graphs.one_node_of_each(net.tails[loose], net.heads[loose], len(net.nodes))
-
-    @cached_property
     def _free(self) -> Int32s:
         net, loose = self.network, self._loose
         fixed = graphs.bridges(net.tails[loose], net.heads[loose], len(net.nodes))
@@ -442,9 +437,7 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
     @cached_property
     def _hull(self) -> graphs.HullProjection:
         net, loose = self.network, self._loose
-        return graphs.HullProjection(
-            loose, net.tails[loose], net.heads[loose], len(net.nodes), self._grounded
-        )
+        return graphs.HullProjection(loose, net.tails[loose], net.heads[loose], len(net.nodes))
 
     @cached_property
     def center(self) -> Array:
@@ -491,18 +484,15 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if self.dimension == 0:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         net, (low, high), c, unit = self.network, self._ranges, self._center, self._unit
         slopes, w = (low - c) / unit + (high - c) / unit, (high - low) / unit
         start = float((((low - c) / unit) ** 2).sum())
         radius = unit * math.sqrt(max(0.0, start + self._most(slopes, low) / unit))
         most = min(self._most(w, low), self._most(-w, high)) / unit
         apart = unit * math.sqrt(max(0.0, min(float(w @ w), 2.0 * most)))
-        free, norms = np.isin(self._loose, self._free), self._hull.unit_norms()
-        slack = np.minimum(c - net.lower, net.upper - c)[self._loose][free]
-        inside = slack if norms is None else slack / norms[free]
-        return base.Sizes(self.dimension, radius, min(2.0 * radius, apart), float(inside.min()))
+        free, slack = np.isin(self._loose, self._free), np.minimum(c - net.lower, net.upper - c)
+        inside = float(np.min(slack[self._loose][free] / self._hull.unit_norms()[free]))
+        return base.Sizes(self.dimension, radius, min(2.0 * radius, apart), inside)
 
     def _most(self, d: Floats, start: Floats) -> float:
         """An upper bound on <d, x - start> over K."""
@@ -581,5 +571,5 @@ class CapacitatedFlow(base.ClosedForm, flows.Flows):
 
 def _for_each(bounds: Array, count: int, which: str) -> Floats:
     words = f"{which} must be one number or {count}, not of shape {bounds.shape}."
-    errors.require(bounds.shape in ((), (count,)), errors.WrongShape, words, which)
-    return np.array(np.broadcast_to(bounds, count))
+    errors.require(tuple(bounds.shape) in ((), (count,)), errors.WrongShape, words, which)
+    return np.array(np.broadcast_to(to_numpy(bounds), count), dtype=np.float64)

@@ -79,10 +79,11 @@ def path_of(weight: float, arcs: tuple[int, ...], graph: Any) -> Path:
 
 
 def _inner_radius(dag: graphs.Dag, center: Floats) -> float:
-    hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, len(dag.order))
+    count = len(dag.order)
+    hull = graphs.HullProjection(dag.arcs, dag.tails, dag.heads, count, np.array([count - 1]))
     c, norms = center[dag.arcs], hull.unit_norms()
     optional = c < graphs.ON_EVERY_PATH
-    return float(np.min(c[optional] if norms is None else c[optional] / norms[optional]))
+    return float(np.min(c[optional] / norms[optional]))
 
 
 class Stack(NamedTuple):
@@ -105,19 +106,26 @@ class DagFlows(Flows):
 
     tails: Int32s
     heads: Int32s
+    sources: Int32s
+    targets: Int32s
+    demands: tuple[float, ...]
     starts: Int32s
     links: Int32s
     nodes: tuple[Hashable, ...]
 
-    @property
-    @abstractmethod
+    @cached_property
     def dags(self) -> tuple[graphs.Dag, ...]:
         """The graph of each commodity in topological order; its arcs count from `starts`."""
+        parts = np.split(self.links, self.starts[1:-1])
+        ends = ([self.nodes[i] for i in numbers] for numbers in (self.sources, self.targets))
+        return tuple(
+            graphs.build_dag(self.tails[part], self.heads[part], self.nodes, source, target)
+            for part, source, target in zip(parts, *ends, strict=True)
+        )
 
-    @property
-    @abstractmethod
+    @cached_property
     def _demands(self) -> Floats:
-        """How much of each commodity must go."""
+        return np.array(self.demands)
 
     @abstractmethod
     def _vertex(self, weights: NDArray) -> vertices.Sparse:
@@ -248,18 +256,13 @@ class DagFlows(Flows):
 
     @cached_property
     def _hull(self) -> graphs.HullProjection:
-        sending = (self._upper > 0)[self.stack.arcs]
+        begins, sending = self.stack.begins, (self._upper > 0)[self.stack.arcs]
         arcs, tails, heads = (part[sending] for part in self._arcs)
-        return graphs.HullProjection(arcs, tails, heads, int(self.stack.begins[-1]), self._grounded)
-
-    @cached_property
-    def _grounded(self) -> Int32s:
-        """Every target, and every position of a commodity without a demand, which has no arcs
-        there.
-        """
-        silent = np.repeat(self._demands == 0, np.diff(self.stack.begins))
-        silent[self.stack.begins[1:] - 1] = True
-        return np.flatnonzero(silent).astype(np.int32)
+        # every target, and every position of a commodity without a demand, which has no arcs there
+        grounded = np.repeat(self._demands == 0, np.diff(begins))
+        grounded[begins[1:] - 1] = True
+        ends = tails, heads, int(begins[-1])
+        return graphs.HullProjection(arcs, *ends, np.flatnonzero(grounded).astype(np.int32))
 
     def infeasibility(self, x: Array) -> float:
         """The largest negative flow, unbalanced node of a commodity, or flow on a link that leads
@@ -366,35 +369,24 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
         nodes, tails, heads = graphs.number_nodes(edges)
         dag = graphs.build_dag(tails, heads, nodes, source, target)
         flows = cls(tails, heads, nodes.index(source), nodes.index(target), nodes)
-        flows.__dict__["dag"] = dag
+        flows.__dict__["dags"] = (dag,)
         return flows
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("heads", self.tails.shape)
         self._require_places("tails", "heads", "source", "target")
-        links = np.arange(len(self.tails), dtype=np.int32)
-        self.__dict__.update(links=links, starts=np.array([0, len(links)], dtype=np.int32))
+        self.__dict__.update(
+            sources=np.array([self.source]),
+            targets=np.array([self.target]),
+            demands=(1.0,),
+            starts=np.array([0, len(self.tails)], dtype=np.int32),
+            links=np.arange(len(self.tails), dtype=np.int32),
+        )
 
     def __repr__(self) -> str:
         ends = f"{self.nodes[self.source]!r} -> {self.nodes[self.target]!r}"
         sizes = f"{len(self.tails)} arcs, {len(self.nodes)} nodes, dimension {self.dimension}"
         return f"FlowPolytope({ends}, {sizes})"
-
-    @cached_property
-    def dag(self) -> graphs.Dag:
-        """The useful part of the graph in topological order."""
-        return graphs.build_dag(
-            self.tails, self.heads, self.nodes, self.nodes[self.source], self.nodes[self.target]
-        )
-
-    @property
-    def dags(self) -> tuple[graphs.Dag, ...]:
-        return (self.dag,)
-
-    @property
-    def _demands(self) -> Floats:
-        return np.ones(1)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -406,7 +398,8 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
     @cached_property
     def kernel_data(self) -> Int32s:
-        return self.dag.packed()
+        order, arcs, tails, _, first = self.dags[0]
+        return np.concatenate([[len(order)], first, tails, arcs]).astype(np.int32)
 
     @property
     def geometry(self) -> tuple[Floats, Int32s] | None:
@@ -414,7 +407,7 @@ class FlowPolytope(DagFlows, base.CompiledGeometry):
 
     @cached_property
     def max_nonzeros(self) -> int:
-        return len(self.dag.order) - 1
+        return len(self.dags[0].order) - 1
 
     def paths(self, x: Array, *, tolerance: float = 1e-9) -> list[Path]:
         """A flow as weighted paths, heaviest first.
@@ -619,8 +612,7 @@ class MultiFlow(DagFlows):
         starts = np.cumsum([0, *map(len, used)], dtype=np.int32)
         return cls(tails, heads, begin, end, demands, starts, np.concatenate(used), nodes)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_places("tails", "heads", "sources", "targets", links=len(self.tails))
         starts, count = self.starts, len(self.demands)
         each = len(self.sources) == len(self.targets) == count == len(starts) - 1 > 0
@@ -649,20 +641,6 @@ class MultiFlow(DagFlows):
         ends = np.searchsorted(self.links[order], np.arange(1, len(self.tails)))
         links = dict(zip(self._link_names, np.split(order, ends), strict=True))
         return links | {name: np.array([i]) for i, name in enumerate(self.names)}
-
-    @cached_property
-    def dags(self) -> tuple[graphs.Dag, ...]:
-        """The graph of each commodity in topological order; its arcs count from `starts`."""
-        parts = np.split(self.links, self.starts[1:-1])
-        ends = ([self.nodes[i] for i in numbers] for numbers in (self.sources, self.targets))
-        return tuple(
-            graphs.build_dag(self.tails[part], self.heads[part], self.nodes, source, target)
-            for part, source, target in zip(parts, *ends, strict=True)
-        )
-
-    @cached_property
-    def _demands(self) -> Floats:
-        return np.array(self.demands)
 
     @cached_property
     def factors(self) -> base.Factors:

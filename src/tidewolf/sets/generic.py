@@ -38,9 +38,8 @@ from tidewolf.sets.highs import STATUSES, Basis, Solved, WarmModel
 #     G x <= h,  E x = f,        bounds among the inequalities
 #
 # Empty: the least s with G x <= h + s and |E x - f| <= s is above 0, and rows with positive
-# multipliers cannot all hold (Farkas). Unbounded: there is a ray r, G r <= 0 and E r = 0. One
-# program finds one that leaves some inequality, max sum t with G r + t <= 0, 0 <= t <= 1; rays that
-# leave none are directions across all rows.
+# multipliers cannot all hold (Farkas). Unbounded: no least value of <d, x>, or of -<d, x>, with
+# d_i = cos i, which are at right angles to no ray of rational entries.
 
 # Of the set's size: what is thinner has no inside.
 FLAT = 1e-9
@@ -115,25 +114,6 @@ def require_nonempty(rows: HalfSpaces, unit: float) -> None:
     if found is not None and found.v[n] > 0.0:
         least = f"{unit * found.v[n]:.3g} or more"
         raise EmptySet(f"The polytope is empty: every point violates a row or bound by {least}.")
-
-
-def require_bounded(rows: HalfSpaces) -> None:
-    G, E, (p, n) = rows.G, rows.E, rows.G.shape
-    ends = np.repeat([np.inf, 0.0], [n, p]), np.repeat([np.inf, 1.0], [n, p])
-    A_ub, A_eq = np.column_stack([G, np.eye(p)]), np.column_stack([E, np.zeros((len(E), p))])
-    leaving = LinearDescription(-ends[0], ends[1], A_eq, np.zeros(len(E)), A_ub, np.zeros(p))
-    found = _solved_once(np.repeat([0.0, -1.0], [n, p]), leaving)
-    if found is None:
-        raise SolverFailed("Whether a polytope is bounded was not found; rescale its rows.")
-    ray = found.v[:n]
-    if found.v[n:].sum() <= FLAT:
-        N = row_space(np.vstack([G, E]))
-        if len(N) == n:
-            return
-        ray = np.linalg.svd(N)[2][-1] if len(N) else np.ones(n)
-    at = int(np.argmax(np.abs(ray)))
-    way = "grow" if ray[at] > 0 else "fall"
-    raise InvalidInput(f"The polytope is unbounded: entry {at} can {way}; give it a bound.")
 
 
 def _solved_once(costs: Floats, program: LinearDescription) -> Solved | None:
@@ -244,8 +224,7 @@ class Polytope(ClosedForm, Boxed):
     b_eq: Annotated[Array, DoubleNumbers()] = None
     bounds: Annotated[Array, BoundPairs()] = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         for name, A, b in (("ub", self.A_ub, self.b_ub), ("eq", self.A_eq, self.b_eq)):
             rows, sides = np.shape(A), np.shape(b)
             fits = len(rows) == 2 and rows[1] > 0 and b is not None and sides == rows[:1]
@@ -256,8 +235,7 @@ class Polytope(ClosedForm, Boxed):
             self._set_bounds_of_each(self.bounds)
         if _solved_once(np.zeros(self.shape), self._program_in(self._given)) is None:
             require_nonempty(self._rows, self._given.unit)
-        if self.bounds is None or not np.isfinite(self.bounds).all():
-            require_bounded(self._rows)
+        _ = self._ends
 
     def _set_bounds_of_each(self, pairs: Floats) -> None:
         tables = [A for A in (self.A_ub, self.A_eq) if A is not None]
@@ -283,8 +261,6 @@ class Polytope(ClosedForm, Boxed):
 
     @cached_property
     def _sizes(self) -> Sizes:
-        if not self.dimension:
-            return Sizes(0, 0.0, 0.0, 0.0)
         (lo, hi), (c, _, slack, reach), unit = self._box, self._hull, self._frame.unit
         radius = unit * arrays.norm(np.maximum(hi - c, c - lo))
         diameter = min(2.0 * radius, unit * arrays.norm(hi - lo))
@@ -410,12 +386,23 @@ class Polytope(ClosedForm, Boxed):
         return Frame(np.zeros(self.shape), size or 1.0)
 
     @cached_property
-    def _frame(self) -> Frame:
-        """Where and how large the set is, by its entries at two opposite ends."""
+    def _ends(self) -> Floats:
+        """Members at two opposite ends; costs that are at right angles to no rational ray."""
         d, program = np.cos(np.arange(1.0, 1.0 + self.shape[0])), self._program_in(self._given)
         model = WarmModel.of(program)
         found = [model(costs, program.lower, program.upper) for costs in (d, -d)]
-        ends = self._given.unit * np.array([each.v for each in found if each is not None])
+        points = [each.v for each in found if each is not None]
+        for at, unit in enumerate(np.eye(len(d)) if len(points) < 2 else ()):
+            for way, costs in (("grow", -unit), ("fall", unit)):
+                if model(costs, program.lower, program.upper) is None:
+                    words = f"entry {at} can {way}; give it a bound."
+                    raise InvalidInput(f"The polytope is unbounded: {words}")
+        return self._given.unit * np.array(points)
+
+    @cached_property
+    def _frame(self) -> Frame:
+        """Where and how large the set is, by its entries at the ends."""
+        ends = self._ends
         middle, size = ends.mean(axis=0), float(np.max(np.abs(ends - ends[0])))
         if np.max(np.abs(middle)) <= _FAR * size or size == 0.0:
             middle, size = np.zeros(self.shape), float(np.max(np.abs(ends)))
@@ -537,8 +524,7 @@ class VertexHull(ConvexSet, Polyhedral, Relaxable):
 
     points: Annotated[Array, settings.Numbers()]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(0 not in self.points.shape[:1], "points", "be at least one", EmptySet)
         settings.as_shape(self.points.shape[1:], "The hull")
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -215,12 +214,6 @@ class Supplies(settings.Check):
 class ArcBounds(settings.Numbers):
     words: ClassVar[str] = "a number, a list of numbers, or a column of the graph's file"
 
-    def __call__(self, value: Any, what: str) -> Floats:
-        bounds = to_numpy(as_array(value, what)).astype(np.float64)
-        if bounds.ndim > 1:
-            raise errors.WrongShape(f"{what} must be one number, or one for each arc, not a table.")
-        return bounds
-
 
 @dataclass(frozen=True)
 class LinkLengths(settings.Numbers):
@@ -284,8 +277,7 @@ ON_EVERY_PATH = 1.0 - 1e-9
 class Dag(NamedTuple):
     """The useful part of a graph, in order: the node of each position; the useful arcs, sorted by
     head position, and the positions of their ends; arcs into position v are first[v] .. first[v +
-    1]; `by_tail` has the arcs' ranks again, sorted by tail position, those out of position u from
-    first_out[u] on.
+    1].
     """
 
     order: Int32s
@@ -293,8 +285,6 @@ class Dag(NamedTuple):
     tails: Int32s
     heads: Int32s
     first: Int32s
-    by_tail: Int32s
-    first_out: Int32s
 
     def covering_flow(self) -> Floats:
         """A unit flow that is positive on every useful arc, by rank.
@@ -303,18 +293,13 @@ class Dag(NamedTuple):
         receives; forwards, one that receives more scales what it sends.
         """
         flow, inner = np.ones(len(self.arcs)), range(1, len(self.order) - 1)
-        into = [slice(*ends) for ends in pairwise(self.first.tolist())]
-        out = [self.by_tail[slice(*ends)] for ends in pairwise(self.first_out.tolist())]
+        into = np.split(np.arange(len(flow)), self.first[1:-1])
+        out = np.split(np.argsort(self.tails, kind="stable"), np.cumsum(np.bincount(self.tails)))
         for v in reversed(inner):
             flow[into[v]] *= max(1.0, flow[out[v]].sum() / flow[into[v]].sum())
         for v in inner:
             flow[out[v]] *= flow[into[v]].sum() / flow[out[v]].sum()
         return np.asarray(flow / flow[out[0]].sum())
-
-    def packed(self) -> Int32s:
-        """What `shortest_path` reads, end to end: the number of nodes, `first`, `tails`, `arcs`."""
-        parts = [len(self.order)], self.first, self.tails, self.arcs
-        return np.concatenate(parts).astype(np.int32)
 
 
 def build_dag(
@@ -338,11 +323,9 @@ def build_dag(
     position[order] = np.arange(len(order), dtype=np.int32)
     useful = np.flatnonzero(useful_node[tails] & useful_node[heads])
     arcs = useful[np.argsort(position[heads[useful]], kind="stable")].astype(np.int32)
-    tails, heads, counting = position[tails[arcs]], position[heads[arcs]], np.arange(len(order) + 1)
-    by_tail = np.argsort(tails, kind="stable").astype(np.int32)
-    first = np.searchsorted(heads, counting).astype(np.int32)
-    first_out = np.searchsorted(tails[by_tail], counting).astype(np.int32)
-    return Dag(order, arcs, tails, heads, first, by_tail, first_out)
+    tails, heads = position[tails[arcs]], position[heads[arcs]]
+    first = np.searchsorted(heads, np.arange(len(order) + 1)).astype(np.int32)
+    return Dag(order, arcs, tails, heads, first)
 
 
 def reached(tails: Int32s, heads: Int32s, start: Bools) -> Bools:
@@ -398,17 +381,9 @@ def weighted_paths(
     return [(weight / total, arcs) for weight, arcs in found]
 
 
-class Blocks(NamedTuple):
-    """The block of every edge and the connected part of every node, numbered from 0."""
-
-    of_edge: Int32s
-    part_of_node: Int32s
-    number: int
-
-
-def blocks(ends: Int32s, nodes: int) -> Blocks:
-    """The two-connected blocks and the parts of a graph whose edges are the rows of `ends`
-    (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
+def blocks(ends: Int32s, nodes: int) -> Int32s:
+    """The two-connected block of each edge, numbered from 0, of a graph whose edges are the rows of
+    `ends` (Hopcroft and Tarjan 1973): edges on a common cycle share a block.
 
     A depth-first walk, from a further node beside one of each part, numbers the nodes; `low` is the
     smallest number that a node's part of the walk reaches by one edge. If that is below its
@@ -416,8 +391,7 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     edges that lead up from a node are in the block of that one. A bridge is a block of one edge,
     parallel edges are a cycle, and a loop is a block by itself.
     """
-    part = connected_parts(ends[:, 0], ends[:, 1], nodes)
-    roots = np.unique(part, return_index=True)[1]
+    roots = one_node_of_each(ends[:, 0], ends[:, 1], nodes)
     walked = np.concatenate([ends, np.stack([roots, np.full(len(roots), nodes)], axis=1)])
     graph = sp.csr_array((np.ones(len(walked)), tuple(walked.T)), shape=(nodes + 1, nodes + 1))
     order, parent = sp.csgraph.depth_first_order(graph, nodes, directed=False)
@@ -432,13 +406,12 @@ def blocks(ends: Int32s, nodes: int) -> Blocks:
     label = label[deep]
     loops = np.flatnonzero(ends[:, 0] == ends[:, 1])
     label[loops] = nodes + 1 + loops
-    known, of_edge = np.unique(label, return_inverse=True)
-    return Blocks(of_edge.astype(np.int32), part, len(known))
+    return np.unique(label, return_inverse=True)[1].astype(np.int32)
 
 
 def bridges(tails: Int32s, heads: Int32s, nodes: int) -> Bools:
     """Which arcs lie on no cycle, directions aside: blocks of one arc that is no loop."""
-    label = blocks(frozen(np.stack([tails, heads], axis=1)), nodes).of_edge
+    label = blocks(np.stack([tails, heads], axis=1), nodes)
     return np.asarray((np.bincount(label)[label] == 1) & (tails != heads))
 
 
@@ -481,7 +454,7 @@ class HullProjection:
     """P for a graph on positions 0 .. nodes - 1, whose arcs are some coordinates of a point; the
     others are projected to 0.
 
-    `grounded` holds one position of each connected part; None is the last of a graph in one part.
+    `grounded` holds one position of each connected part; None: the first ones.
     """
 
     arcs: NDArray
@@ -497,16 +470,16 @@ class HullProjection:
     def __call__(self, d: NDArray) -> NDArray:
         own, projected = d[self.arcs], np.zeros_like(d)
         sent, received = (np.bincount(at, own, self.nodes) for at in (self.tails, self.heads))
-        potentials = self._solver[1](np.asarray(sent - received, dtype=np.float64))
+        potentials = self._potentials(np.asarray(sent - received, dtype=np.float64))
         projected[self.arcs] = own - (potentials[self.tails] - potentials[self.heads])
         return projected
 
-    def unit_norms(self) -> Floats | None:
-        """|P e| for every arc e (its distance from being on every path), or None on graphs too
-        large to know.
+    def unit_norms(self) -> Floats:
+        """|P e| for every arc e (its distance from being on every path); 1, which is no less, on
+        graphs too large to know.
         """
         if self._inverse is None:
-            return None
+            return np.ones(len(self.arcs))
         t, h, inverse = self.tails, self.heads, self._inverse
         resistance = inverse[t, t] - 2.0 * inverse[t, h] + inverse[h, h]
         return np.asarray(np.sqrt(np.maximum(0.0, 1.0 - resistance)))
@@ -530,7 +503,8 @@ class HullProjection:
         first = np.searchsorted(self.heads[by_head], np.arange(self.nodes + 1))
         sizes = [self.nodes, len(self.arcs), len(order), len(lower.indices)]
         graph = sizes, self.arcs[by_head], self.tails[by_head], first
-        ints = np.concatenate([*graph, order, lower.indptr, lower.indices])
+        fours = _first_of_four(lower.indptr, lower.indices)
+        ints = np.concatenate([*graph, order, lower.indptr, lower.indices, fours])
         return np.concatenate([lower.data, 1.0 / factor.U.diagonal()]), ints.astype(np.int32)
 
     @cached_property
@@ -538,9 +512,15 @@ class HullProjection:
         how = {"permc_spec": "MMD_AT_PLUS_A", "options": {"SymmetricMode": True}}
         return sp.linalg.splu(self._laplacian, diag_pivot_thresh=0.0, **how)
 
+    @property
+    def dimension(self) -> int:
+        return len(self.arcs) - len(self._free)
+
     @cached_property
     def _free(self) -> NDArray:
-        grounded: Any = self.nodes - 1 if self.grounded is None else self.grounded
+        grounded = self.grounded
+        if grounded is None:
+            grounded = one_node_of_each(self.tails, self.heads, self.nodes)
         return np.delete(np.arange(self.nodes), grounded)
 
     @cached_property
@@ -559,27 +539,49 @@ class HullProjection:
         padded[inside] = 0.5 * (inverse + inverse.T)
         return padded
 
-    @property
-    def method(self) -> str:
-        return self._solver[0]
-
     @cached_property
-    def _solver(self) -> tuple[str, Callable[[Floats], Floats]]:
-        """Its name, and potentials of all nodes (0 at the grounded one) from their divergences."""
+    def method(self) -> str:
         if self._inverse is not None:
-            return "dense inverse", self._inverse.dot
+            return "dense inverse"
         order = sp.csgraph.reverse_cuthill_mckee(self._laplacian, symmetric_mode=True)
-        if envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES:
-            return "sparse factor", self._on_free_nodes(self._sparse_factor.solve)
-        return "conjugate gradients", self._on_free_nodes(_conjugate_gradients(self._laplacian))
+        small = envelope(self._laplacian[order][:, order]) <= FACTOR_ENTRIES
+        return "sparse factor" if small else "conjugate gradients"
 
-    def _on_free_nodes(self, solve: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
-        def potentials(divergence: Floats) -> Floats:
-            found = np.zeros(len(divergence))
-            found[self._free] = solve(divergence[self._free])
-            return found
-
+    def _potentials(self, divergence: Floats) -> Floats:
+        """Of all nodes, 0 at the grounded ones."""
+        if self._inverse is not None:
+            return self._inverse @ divergence
+        potentials, right = np.zeros(len(divergence)), divergence[self._free]
+        by_factor = self.method == "sparse factor"
+        found = self._sparse_factor.solve(right) if by_factor else self._iterated(right)
+        potentials[self._free] = found
         return potentials
+
+    def _iterated(self, right: Floats) -> Floats:
+        """Jacobi-preconditioned; the residual is relative to the right-hand side."""
+        rows, most = self._laplacian.tocsr(), 20 * len(right)
+        jacobi = sp.diags_array(1.0 / rows.diagonal())
+        found, failed = sp.linalg.cg(rows, right, rtol=CG_TOLERANCE, maxiter=most, M=jacobi)
+        words = "Conjugate gradients took over 20 steps per node of the graph."
+        errors.require(not failed, errors.SolverFailed, words)
+        return np.asarray(found)
+
+
+def _first_of_four(starts: NDArray, rows: NDArray) -> NDArray:
+    """Which columns of a factor begin four, no two of which overlap, that have the same rows, but
+    for their own.
+    """
+    counts, found = np.diff(starts), np.zeros(len(starts) - 1, dtype=np.int32)
+    alike = []
+    for j, (at, more) in enumerate(zip(starts[:-1] + 1, counts[1:], strict=False)):
+        own, following = rows[at : at + more], rows[at + more :][:more]
+        is_next = counts[j] == more + 1 and rows[at - 1] == j + 1
+        alike.append(is_next and np.array_equal(own, following))
+    j = 0
+    while j + 3 < len(counts):
+        found[j] = all(alike[j : j + 3])
+        j += 4 if found[j] else 1
+    return found
 
 
 def envelope(matrix: Any) -> int:
@@ -598,19 +600,3 @@ def dense_laplacian(a: NDArray, b: NDArray, nodes: int) -> Floats:
     for one, other, sign in ((a, a, 1.0), (b, b, 1.0), (a, b, -1.0), (b, a, -1.0)):
         np.add.at(laplacian, (one, other), sign)
     return laplacian
-
-
-def _conjugate_gradients(laplacian: Any) -> Callable[[Floats], Floats]:
-    """Jacobi-preconditioned; the residual is relative to the right-hand side."""
-    rows = laplacian.tocsr()
-    jacobi = sp.diags_array(1.0 / laplacian.diagonal())
-
-    def solve(divergence: Floats) -> Floats:
-        found, failed = sp.linalg.cg(
-            rows, divergence, rtol=CG_TOLERANCE, maxiter=20 * len(divergence), M=jacobi
-        )
-        words = "Conjugate gradients took over 20 steps per node of the graph."
-        errors.require(not failed, errors.SolverFailed, words)
-        return np.asarray(found)
-
-    return solve

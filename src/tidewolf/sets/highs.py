@@ -185,15 +185,10 @@ class WarmModel:
 
     @cached_property
     def _solver(self) -> Any:
-        program, (rows, columns) = highspy.HighsLp(), self.F.shape
-        program.num_row_, program.num_col_ = rows, columns
-        program.col_cost_ = program.col_lower_ = program.col_upper_ = np.zeros(columns)
-        program.row_lower_, program.row_upper_ = self.low, self.high
-        program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        program.a_matrix_.start_, program.a_matrix_.index_ = self.F.indptr, self.F.indices
-        program.a_matrix_.value_ = self.F.data
-        solver = highspy.Highs()
+        solver, (rows, columns) = highspy.Highs(), self.F.shape
         for name, value in _OPTIONS.items():
             solver.setOptionValue(name, value)
-        solver.passModel(program)
+        solver.addVars(columns, np.zeros(columns), np.zeros(columns))
+        starts, places, entries = sparse.nonzeros(self.F)
+        solver.addRows(rows, self.low, self.high, len(entries), starts[:-1], places, entries)
         return solver

@@ -137,9 +137,7 @@ class Matching(_EdgeSet):
 
     @cached_property
     def dimension(self) -> int:
-        if not self.perfect:
-            return len(self.edges)
-        return len(self._open) - self._hull.nodes + len(self._grounded)
+        return self._hull.dimension if self.perfect else len(self.edges)
 
     @cached_property
     def center(self) -> Array:
@@ -167,15 +165,11 @@ class Matching(_EdgeSet):
 
     @cached_property
     def inner_radius(self) -> float:
-        c = to_numpy(self.center)
+        c = to_numpy(self.center)[self._open]
         if not self.perfect:
             return float(c[0])
-        free = c[self._open] < 1.0
-        if not free.any():
-            return 0.0
-        reach = self._hull.unit_norms()
-        c = c[self._open][free]
-        return float(np.min(c if reach is None else c / reach[free]))
+        free = c < 1.0
+        return float(np.min(c[free] / self._hull.unit_norms()[free])) if free.any() else 0.0
 
     def tangent(self, direction: Array) -> Array:
         return like(self._hull(to_numpy(direction)), direction) if self.perfect else direction
@@ -265,18 +259,9 @@ class Matching(_EdgeSet):
 
     @cached_property
     def _hull(self) -> graphs.HullProjection:
-        return graphs.HullProjection(
-            self._open, *self._ends, len(self.lefts) + len(self.rights), self._grounded
-        )
-
-    @cached_property
-    def _ends(self) -> tuple[Int32s, Int32s]:
         left, right = np.ascontiguousarray(self.edges[self._open].T)
-        return left, (len(self.lefts) + right).astype(np.int32)
-
-    @cached_property
-    def _grounded(self) -> Int32s:
-        return graphs.one_node_of_each(*self._ends, len(self.lefts) + len(self.rights))
+        ends = left, (len(self.lefts) + right).astype(np.int32)
+        return graphs.HullProjection(self._open, *ends, len(self.lefts) + len(self.rights))
 
 
 # The spanning tree polytope of a connected graph with n nodes: the hull of its spanning trees
@@ -364,7 +349,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         graphs.require_edges(tails, "A spanning tree")
         self.__dict__.update(edges=frozen(np.stack([tails, heads], axis=1)), nodes=nodes or names)
         _require_names(self.nodes, len(names), "nodes")
-        parts = self._blocks.part_of_node
+        parts = graphs.connected_parts(tails, heads, len(names))
         if parts.max() > 0:
             apart = listed([repr(self.nodes[v]) for v in np.flatnonzero(parts > 0)], 6)
             words = f"A spanning tree needs a connected graph; {apart} are apart from the rest."
@@ -381,7 +366,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
     @property
     def dimension(self) -> int:
-        return len(self.edges) - self._blocks.number
+        return len(self.edges) - int(self._blocks.max()) - 1
 
     @cached_property
     def center(self) -> Array:
@@ -414,7 +399,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         )
 
     def tangent(self, direction: Array) -> Array:
-        d, label = to_numpy(direction), self._blocks.of_edge
+        d, label = to_numpy(direction), self._blocks
         return like(d - (np.bincount(label, d) / np.bincount(label))[label], direction)
 
     def infeasibility(self, x: Array) -> float:
@@ -444,8 +429,6 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
     def _is_tree(self, edges: Int32s, values: NDArray) -> bool:
         if len(edges) != len(self.nodes) - 1 or not bool((values == 1.0).all()):
-            return False
-        if edges.min(initial=0) < 0 or edges.max(initial=0) >= len(self.edges):
             return False
         tails, heads = self.edges[edges].T
         return not graphs.connected_parts(tails, heads, len(self.nodes)).any()
@@ -518,7 +501,7 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
         return tree
 
     @cached_property
-    def _blocks(self) -> graphs.Blocks:
+    def _blocks(self) -> Int32s:
         return graphs.blocks(self.edges, len(self.nodes))
 
     @cached_property
@@ -537,8 +520,8 @@ class SpanningTrees(base.ClosedForm, _EdgeSet, base.CostlyMembership):
 
     def _blocks_with_choice(self) -> Iterator[tuple[Int32s, Int32s, int]]:
         """Of each block with a choice the edges, their ends from 0 on, and the number of nodes."""
-        by_block = np.argsort(self._blocks.of_edge, kind="stable").astype(np.int32)
-        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks.of_edge))[:-1]):
+        by_block = np.argsort(self._blocks, kind="stable").astype(np.int32)
+        for edges in np.split(by_block, np.cumsum(np.bincount(self._blocks))[:-1]):
             if len(edges) > 1:
                 nodes, ends = np.unique(self.edges[edges], return_inverse=True)
                 yield edges, ends.reshape(-1, 2).astype(np.int32), len(nodes)

@@ -57,8 +57,7 @@ class Permutahedron(base.ClosedForm, base.Projectable, base.Boxed):
 
     weights: Annotated[Array, settings.Numbers(axes=1)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         xp = arrays.namespace(self.weights)
         object.__setattr__(self, "weights", arrays.frozen(xp.flip(xp.sort(self.weights))))
 
@@ -307,8 +306,7 @@ class Transportation(base.ClosedForm, Plans):
     rows: Annotated[Array, settings.Numbers(axes=1, least=0.0)]
     columns: Annotated[Array, settings.Numbers(axes=1, least=0.0)]
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         a, b = (
             float(arrays.to_numpy(sums).sum(dtype=np.float64)) for sums in (self.rows, self.columns)
         )
@@ -331,8 +329,6 @@ class Transportation(base.ClosedForm, Plans):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         unit, caps = self._unit, self._caps / self._unit
         c = np.outer(self._a / unit, self._b / self._b.sum())
         most = self._most(caps - 2.0 * c) / unit

@@ -1,6 +1,7 @@
 """Simplices: shares of a total, capped, in groups, or weighted."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,15 +31,24 @@ from tidewolf.kernels import simplices as kernels
 from tidewolf.sets import base
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _SumSet(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, base.CompiledGeometry):
     tangents: ClassVar = kernels.within_sum
     point_infeasibility: ClassVar = kernels.sum_infeasibility
 
-    n: int
+    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
 
     @property
     def shape(self) -> Shape:
         return (self.n,)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: how far an entry is beyond its bounds, the error of the sum."""
+        return self.beyond(x)
+
+    @abstractmethod
+    def beyond(self, x: Array) -> float:
+        """The same of what is known to be finite and of the right shape."""
 
 
 def _weighted_sum(
@@ -113,13 +123,11 @@ class Simplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entry
 
-    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = False
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         _require_least(self, self.n)
 
     def __repr__(self) -> str:
@@ -154,8 +162,7 @@ class Simplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction if self.at_most else direction - mean_there(direction)
 
-    def infeasibility(self, x: Array) -> float:
-        """How far an entry is below the least, or the error of the sum."""
+    def beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = float(xp.sum(x)) - self.total
         return max(0.0, self._floor - float(xp.min(x)), off if self.at_most else abs(off))
@@ -252,12 +259,10 @@ class CappedSimplex(_SumSet):
 
     oracle: ClassVar = kernels.cheapest_entries
 
-    n: Annotated[int, settings.Count(most=MOST_ENTRIES)]
     cap: Annotated[float, settings.Number(above=0.0)]
     total: Annotated[float, settings.Number(above=0.0)] = 1.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         enough = self.n * self.cap >= self.total * (1 - _ROUNDING)
         due = f"be at least {self.total / self.n:g}, or no entries sum to the total"
         self._require(enough, "cap", due, EmptySet)
@@ -272,8 +277,6 @@ class CappedSimplex(_SumSet):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         c, shares = self.total / self.n, self._shares
         s = np.concatenate([shares, np.zeros(self.n - len(shares))])  # a vertex
         inside = min(c, self._top - c) / math.sqrt(1 - 1 / self.n)
@@ -282,8 +285,7 @@ class CappedSimplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction - total(direction) / self.n if self.dimension else 0 * direction
 
-    def infeasibility(self, x: Array) -> float:
-        """The largest negative entry, entry above the cap, or error of the sum."""
+    def beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = abs(float(xp.sum(x)) - self.total)
         return max(0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, off)
@@ -397,8 +399,7 @@ class SimplexProduct(
     labels: Annotated[Sequence[str], settings.NAMES] = ()
     least: Annotated[float, settings.Number(least=0.0)] = 0.0
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require(self.sizes, "sizes", "be at least one", EmptySet)
         self._require(sum(self.sizes) <= MOST_ENTRIES, "sizes", f"add up to {MOST_ENTRIES} at most")
         _require_least(self, max(self.sizes))
@@ -563,8 +564,7 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
     upper: Annotated[Array, settings.Numbers(above=0.0)] = 1.0
     at_most: Annotated[bool, settings.Flag()] = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         self._require_shape("upper", self.shape if self.upper.ndim else ())
         upper = like(np.array(np.broadcast_to(to_numpy(self.upper), self.shape)), self.weights)
         object.__setattr__(self, "upper", frozen(upper))
@@ -590,8 +590,6 @@ class Knapsack(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed):
 
     @cached_property
     def _sizes(self) -> base.Sizes:
-        if not self.dimension:
-            return base.Sizes(0, 0.0, 0.0, 0.0)
         unit, share, w = float(np.max(self._u)), self._share, self._w
         # squares of what is measured by the largest amount neither vanish nor overflow
         u = self._u / unit

@@ -205,31 +205,9 @@ class Spectral(base.ClosedForm, base.Projectable):
         direction = matrices.as_matrix(direction, self.shape)
         return self.answer(direction).vertex.dense(matrices.example_array(direction))
 
-    @abstractmethod
-    def _center_in(self, reference: Array) -> Array:
-        """The center, made where `reference` lives, in its dtype."""
-
     @cached_property
     def center(self) -> Array:
         return arrays.frozen(self._center_in(np.zeros(0)))
-
-    def to(self, reference: Array) -> Self:
-        """The set with its center in another library or on another device, where it is made.
-
-        Parameters
-        ----------
-        reference : array
-            A floating-point array in the library, dtype and device to move to.
-
-        Returns
-        -------
-        ConvexSet
-            The same set there.
-        """
-        base.require_floating(reference)
-        moved = type(self)(**self.fields())
-        moved.__dict__["center"] = arrays.frozen(self._center_in(reference))
-        return moved
 
     def exactly(self) -> Self:
         """The same set, always answered for by the dense eigensolver."""
@@ -296,10 +274,11 @@ class Spectral(base.ClosedForm, base.Projectable):
         return lanczos.converged(A, begin, tolerance, least, ahead=not self.certified)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class SymmetricSpectral(Spectral):
     """A set of symmetric n x n matrices: those whose eigenvalues are in a set of vectors."""
 
-    n: int
+    n: Side
 
     @property
     def shape(self) -> Shape:
@@ -315,8 +294,16 @@ class SymmetricSpectral(Spectral):
 
     @property
     @abstractmethod
-    def spectrum(self) -> base.Projectable:
+    def spectrum(self) -> Simplex | CappedSimplex:
         """The set of the eigenvalues."""
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: how far an eigenvalue is beyond its bounds, the error of their sum, the
+        difference between mirrored entries.
+        """
+        xp = arrays.namespace(x)
+        values = xp.linalg.eigvalsh(0.5 * x + 0.5 * x.T)
+        return max(self.spectrum.beyond(values), float(xp.max(xp.abs(x - x.T))))
 
     def atom(self, point: Array) -> Vertex:
         if point is self.center:
@@ -331,16 +318,11 @@ class SymmetricSpectral(Spectral):
         return rows @ rows.T
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceBound(SymmetricSpectral):
     at_most: ClassVar[bool]
-    tau: float
 
-    def infeasibility(self, x: Array) -> float:
-        """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
-        between mirrored entries.
-        """
-        over = float(arrays.namespace(x).linalg.trace(x)) - self.tau
-        return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
+    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
@@ -357,7 +339,7 @@ class TraceBound(SymmetricSpectral):
             LowRank(rows[:0, :] if none else rows), self.tau * size * gap, next_warm
         )
 
-    @property
+    @cached_property
     def spectrum(self) -> Simplex:
         return Simplex(self.n, self.tau, self.at_most)
 
@@ -389,16 +371,6 @@ def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
         values, vectors = arrays.namespace(A).linalg.eigh(A)
     xp = arrays.namespace(values)
     return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
-
-
-def eigenvalues(x: Array) -> tuple[float, float]:
-    values = arrays.namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
-    return float(values[0]), float(values[-1])
-
-
-def asymmetry(x: Array) -> float:
-    xp = arrays.namespace(x)
-    return float(xp.max(xp.abs(x - x.T)))
 
 
 def traceless(direction: Array) -> Array:
@@ -458,9 +430,6 @@ class Spectraplex(TraceBound):
     array([[1., 0.],
            [0., 0.]])
     """
-
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = False
 
@@ -532,9 +501,6 @@ class BoundedPSD(TraceBound):
     array([[0., 0.],
            [0., 0.]])
     """
-
-    n: Side
-    tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
     at_most: ClassVar[bool] = True
 
@@ -613,11 +579,9 @@ class Fantope(SymmetricSpectral):
            [0., 0., 1.]])
     """
 
-    n: Side
     k: Annotated[int, settings.Count()] = 1
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def _complete(self) -> None:
         balls.require_at_most(self, self.k, self.n)
 
     @property
@@ -634,14 +598,6 @@ class Fantope(SymmetricSpectral):
 
     def tangent(self, direction: Array) -> Array:
         return 0.0 * direction if self.k == self.n else traceless(direction)
-
-    def infeasibility(self, x: Array) -> float:
-        """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the
-        difference between mirrored entries.
-        """
-        low, high = eigenvalues(x)
-        off = abs(float(arrays.namespace(x).linalg.trace(x)) - self.k)
-        return max(0.0, -low, high - 1.0, off, asymmetry(x))
 
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
@@ -698,7 +654,7 @@ class Fantope(SymmetricSpectral):
             return _exact(A, self.k), 0.0
         return xp.flip(V, axis=0), self.k * (s + slack)
 
-    @property
+    @cached_property
     def spectrum(self) -> CappedSimplex:
         """{ 0 <= w <= 1, sum w = k }."""
         return CappedSimplex(self.n, 1.0, self.k)

@@ -17,14 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tidewolf.core.errors import (
-    AlreadyThere,
-    CheckpointError,
-    InvalidInput,
-    UnknownSession,
-    refuse,
-    require,
-)
+from tidewolf.core import errors
 from tidewolf.storage import database, postgres, session_store
 
 # Rows that are copied at a time.
@@ -159,15 +152,14 @@ def _put_back(
     there, epoch = target.rows(sql, (name,)), 0
     number = there[0][0] if there else database.next_number(target, "sessions")
     if there:
-        require(
+        errors.require(
             replace,
-            AlreadyThere,
+            errors.AlreadyThere,
             f"There is a session called {name!r} already: --replace puts the copy in its place.",
         )
         sql = f"SELECT epoch FROM head WHERE session = ?{target.locking}"
         ((epoch,),) = target.rows(sql, (number,))
-        for table in database.OF_A_SESSION:
-            target.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+        database.delete_rows(target, number)
     target.execute(_WRITE_SESSION, (number, name, *what))
     _copy_rows(source, target, old, number)
     sql = "UPDATE head SET epoch = CASE WHEN epoch > ? THEN epoch ELSE ? END + 1 WHERE session = ?"
@@ -182,7 +174,9 @@ def _infos(db: database.Database, names: Sequence[str] | None, where: str) -> li
     found = []
     for name in dict.fromkeys(names):
         rows = db.rows(f"{sql} WHERE name = ?", (name,))
-        require(rows, UnknownSession, f"There is no session called {name!r} in {where}.")
+        errors.require(
+            rows, errors.UnknownSession, f"There is no session called {name!r} in {where}."
+        )
         found += rows
     return found
 
@@ -212,13 +206,15 @@ def _reading(where: str | Path) -> Iterator[database.Database]:
     """What is kept in a PostgreSQL or in a file, as it was at one moment."""
     if postgres.is_address(where):
         with _remote(str(where)) as remote:
-            refuse(not remote.has_column("store", "name"), f"{remote.where} keeps no sessions.")
+            errors.refuse(
+                not remote.has_column("store", "name"), f"{remote.where} keeps no sessions."
+            )
             database.require_format(remote, remote.where)
             with remote.snapshot():
                 yield remote
         return
     path = Path(where).resolve()
-    require(path.is_file(), InvalidInput, f"There is no file {path}.")
+    errors.require(path.is_file(), errors.InvalidInput, f"There is no file {path}.")
     with closing(database.SQLite(path, "ro", _PATIENCE)) as db:
         db.execute("BEGIN")
         database.require_format(db, path)
@@ -230,7 +226,9 @@ def _new_file(path: Path) -> Iterator[database.Database]:
     """A file with the tables and nothing in them; what is written to it is whole and on disk, or it
     is gone.
     """
-    require(not path.exists(), AlreadyThere, f"{path} is there already: give another name.")
+    errors.require(
+        not path.exists(), errors.AlreadyThere, f"{path} is there already: give another name."
+    )
     journal = Path(f"{path}-journal")
     journal.unlink(missing_ok=True)  # of a copy that was killed
     try:
@@ -273,4 +271,6 @@ def _remote(url: str) -> Iterator[postgres.Postgres]:
         try:
             yield db
         except db.errors as error:
-            raise CheckpointError(f"{db.where} cannot be used: {db.sentence(error)}.") from None
+            raise errors.CheckpointError(
+                f"{db.where} cannot be used: {db.sentence(error)}."
+            ) from None

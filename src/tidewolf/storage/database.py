@@ -48,7 +48,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, final
 
 from tidewolf.core import arguments, checkpoint, errors, values
-from tidewolf.core.errors import BrokenFile, CheckpointError, InUse, require, require_some
 from tidewolf.methods import base, capabilities
 
 if TYPE_CHECKING:
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
 DURABLE = ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON")
 
 
-class FateUnknown(CheckpointError):
+class FateUnknown(errors.CheckpointError):
     """A commit that may or may not have been kept."""
 
 
@@ -75,6 +74,12 @@ class SQLite:
     name = "TEXT"
     keyed = " WITHOUT ROWID"
     locking = ""
+    # statements after which no row of the audit can be changed or removed
+    append_only = tuple(
+        f"CREATE TRIGGER audit_{act} BEFORE {act} ON audit BEGIN "
+        "SELECT RAISE(ABORT, 'rows of audit are never changed'); END"
+        for act in ("update", "delete")
+    )
 
     def __init__(self, path: Path, mode: str, timeout: float = 5.0) -> None:
         self._turn = threading.Lock()
@@ -127,14 +132,6 @@ class SQLite:
     def __exit__(self, *error: Any) -> None:
         self.connection.__exit__(*error)
 
-    def append_only(self, table: str) -> Iterable[str]:
-        """Statements after which no row of a table can be changed or removed."""
-        for act in ("UPDATE", "DELETE"):
-            yield (
-                f"CREATE TRIGGER IF NOT EXISTS {table}_{act.lower()} BEFORE {act} ON {table} BEGIN "
-                f"SELECT RAISE(ABORT, 'rows of {table} are never changed'); END"
-            )
-
     def changes(self) -> int:
         """Another number after another process wrote."""
         return int(self.rows("PRAGMA data_version")[0][0])
@@ -152,9 +149,10 @@ def locked(path: Path, in_use: str) -> SQLite:
     except sqlite3.DatabaseError as error:
         lock.close()
         if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-            words = f"{path} cannot be locked: {error}. Remove it if no session is open."
-            raise CheckpointError(words) from None
-        raise InUse(in_use) from None
+            raise errors.CheckpointError(
+                f"{path} cannot be locked: {error}. Remove it if no session is open."
+            ) from None
+        raise errors.InUse(in_use) from None
     return lock
 
 
@@ -169,31 +167,31 @@ class InPlace:
 
     def holds(self) -> bool:
         """Whether the files are those that were opened; the log is made by the first commit."""
+        now = dict[str, Any]()
         for path in self._paths:
-            try:
-                status = os.stat(path)
-                if self._inodes.setdefault(path, inode := (status.st_dev, status.st_ino)) != inode:
-                    return False
-            except OSError:
-                if path in self._inodes:
-                    return False
-        return True
+            with suppress(OSError):
+                now[path] = (status := os.stat(path)).st_dev, status.st_ino
+        self._inodes = now | self._inodes
+        return now == self._inodes
 
     def require(self) -> None:
-        if not self.holds():
-            raise CheckpointError(
-                f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
-                "back, or save(path) what the session knows."
-            )
+        errors.require(
+            self.holds(),
+            errors.CheckpointError,
+            f"{self._paths[0]}, or its log, was deleted or replaced while it was open. Put it "
+            "back, or save(path) what the session knows.",
+        )
 
 
-def explained(error: Exception, where: str, fix: str) -> CheckpointError:
+def explained(error: Exception, where: str, fix: str) -> errors.CheckpointError:
     name = getattr(error, "sqlite_errorname", "SQLITE_CANTOPEN")
     # SQLite's errors that say nothing about what is in a file
     of_the_place = ["BUSY", "CANTOPEN", "FULL", "IOERR", "NOMEM", "PERM", "READONLY"]
     if name.split("_")[1] in of_the_place and not isinstance(error, UnicodeDecodeError):
-        return CheckpointError(f"{where} cannot be used: {error}. {fix}")
-    return BrokenFile(f"{where} is truncated or was changed: {error}. Go back to an earlier copy.")
+        return errors.CheckpointError(f"{where} cannot be used: {error}. {fix}")
+    return errors.BrokenFile(
+        f"{where} is truncated or was changed: {error}. Go back to an earlier copy."
+    )
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -248,7 +246,7 @@ def make_tables(db: Database, tables: Mapping[str, str]) -> None:
 
 def make_store(db: Database) -> None:
     make_tables(db, STORE_TABLES)
-    for statement in db.append_only("audit"):
+    for statement in db.append_only:
         db.execute(statement)
     db.execute("INSERT INTO store VALUES ('format', ?)", (str(FORMAT),))
 
@@ -256,24 +254,28 @@ def make_store(db: Database) -> None:
 def require_format(db: Database, where: str | Path, kind: int = STORE_FILE) -> None:
     if isinstance(db, SQLite) and db.rows("PRAGMA application_id") != [(kind,)]:
         what = "a durable session" if kind == SESSION_FILE else "a service with many sessions"
-        raise BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
-    if kind == SESSION_FILE:
-        found = db.rows("PRAGMA user_version")
-    else:
-        found = db.rows("SELECT value FROM store WHERE name = 'format'")
+        raise errors.BrokenFile(f"{where} is a file, but not one of {what}. Give another path.")
+    of_store = "SELECT value FROM store WHERE name = 'format'"
+    found = db.rows("PRAGMA user_version" if kind == SESSION_FILE else of_store)
     version = int(found[0][0]) if found and str(found[0][0]).isdigit() else -1
-    otherwise = "Install the tidewolf that wrote it, or give a new path."
-    errors.require_format(where, version, FORMAT, otherwise)
+    errors.require_format(
+        where, version, FORMAT, "Install the tidewolf that wrote it, or give a new path."
+    )
     if kind == SESSION_FILE:
         there = dict(db.rows("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         if any(there.get(one) != _statement(db, one, of) for one, of in SESSION_TABLES.items()):
-            raise BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
+            raise errors.BrokenFile(f"{where} was changed: it has other tables. Go back to a copy.")
 
 
 def add_entry(db: Database, at: float, who: str, session: str, what: str, why: str = "") -> None:
     version = checkpoint.writer()["tidewolf"]
     values = (next_number(db, "audit"), at, who, session, what, why, version)
     db.execute("INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+
+
+def delete_rows(db: Database, session: int) -> None:
+    for table in OF_A_SESSION:
+        db.execute(f"DELETE FROM {table} WHERE session = ?", (session,))
 
 
 def next_number(db: Database, table: str) -> int:
@@ -333,16 +335,8 @@ class Row(NamedTuple):
         return digest(before, f"{number} {kind} {first} {epoch} ".encode(), data)
 
 
-class Content(NamedTuple):
-    head: Head
-    # the last snapshot
-    state: bytes
-    # the link of its event
-    link: bytes
-    # the events after it
-    left: list[Row]
-
-
+# The last snapshot, the link of its event, and the events after it.
+Content: TypeAlias = tuple[bytes, bytes, list[Row]]
 _HEAD, _ROW = ", ".join(Head._fields), ", ".join(Row._fields)
 # A head is known by these: each writer has an epoch of its own.
 _MOVE_HEAD = (
@@ -475,19 +469,22 @@ class Tables:
 
     # --- all of it --------------------------------------------------------------------------------
 
-    def read_content(self, where: str) -> Content:
+    def read_content(self, where: str) -> tuple[Head, Content]:
         try:
             head, states = self.read_head(), self._states()
             links, left, held = self._followed(head, states)
-            held = held and head.snapshot in states
-            for number, (state, seal) in states.items():
-                held = held and number in links and digest(links[number], state) == seal
+            held = held and head.snapshot in states and links.keys() >= states.keys()
+            held = held and all(
+                digest(links[n], state) == seal for n, (state, seal) in states.items()
+            )
         except (TypeError, ValueError, IndexError):  # a row is not there, or is of another type
             held = False
-        require(
-            held, BrokenFile, f"{where} is truncated or was changed. Go back to an earlier copy."
+        errors.require(
+            held,
+            errors.BrokenFile,
+            f"{where} is truncated or was changed. Go back to an earlier copy.",
         )
-        return Content(head, states[head.snapshot][0], links[head.snapshot], left)
+        return head, (states[head.snapshot][0], links[head.snapshot], left)
 
     def _followed(
         self, head: Head, states: Mapping[int, Any]
@@ -523,7 +520,6 @@ class File:
         self.where = self.store = str(self.path)
         self.read_only = arguments.as_flag(read_only, "read_only")
         self._db: SQLite | None = None
-        self._tables: Tables | None = None
         self._lock: SQLite | None = None
         # the file of the lock, to be written to
         self._note = -1
@@ -531,38 +527,41 @@ class File:
         self._in_place = InPlace(self.path)
         self._acknowledged = 0
 
-    def open(self, learner: base.Learner[Any]) -> tuple[Content, int]:
+    def open(self, learner: base.Learner[Any]) -> tuple[Head, Content, int]:
         """All there is, checked, and the epoch of this writer, one more than that of the writer
         before; made if there is no file.
         """
         try:
             db = self._db = self._look() if self.read_only else self._opened(learner)
-            self._tables = Tables(db)
             with db.connection:
                 db.execute("BEGIN")
                 require_format(db, self.path, SESSION_FILE)
                 if db.rows("PRAGMA quick_check(1)") != [("ok",)]:
-                    raise BrokenFile(f"{self.path} is truncated. Go back to an earlier copy.")
-                content = self._tables.read_content(self.where)
+                    raise errors.BrokenFile(
+                        f"{self.path} is truncated. Go back to an earlier copy."
+                    )
+                head, content = self.tables.read_content(self.where)
             if self._lock is not None:
                 ((self._acknowledged,),) = self._lock.rows("PRAGMA user_version")
                 self._note = os.open(f"{self.path}-lock", os.O_WRONLY)
-                if self._acknowledged > (last := content.head.last):
-                    raise BrokenFile(
-                        f"{self.path} holds {last} events, and {self._acknowledged} were "
-                        "acknowledged: put its -wal back, or remove its -lock to do without them."
-                    )
+                errors.require(
+                    self._acknowledged <= head.last,
+                    errors.BrokenFile,
+                    f"{self.path} holds {head.last} events, and {self._acknowledged} were "
+                    "acknowledged: put its -wal back, or remove its -lock to do without them.",
+                )
                 db.pragmas(*DURABLE)
                 self._in_place.require()
-            return content, content.head.epoch + 1
+            return head, content, head.epoch + 1
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
-            fix = "Give a path in a folder where files can be made."
-            raise explained(error, self.where, fix) from None
+            raise explained(
+                error, self.where, "Give a path in a folder where files can be made."
+            ) from None
 
     @property
     def tables(self) -> Tables:
         words = f"The session in {self.where} is closed: open it again."
-        return require_some(self._tables, CheckpointError, words)
+        return Tables(errors.require_some(self._db, errors.CheckpointError, words))
 
     def require_writable(self) -> None:
         assert self.tables
@@ -573,11 +572,10 @@ class File:
         then, which is noted beside the file: the note is not flushed, and never too high.
         """
         assert self._db is not None
-        assert self._tables is not None
         if last < self._acknowledged:
             self._acknowledge(last)
         with self._db.transaction():
-            do(self._tables)
+            do(self.tables)
         if last != self._acknowledged:
             self._acknowledge(last)
 
@@ -600,7 +598,7 @@ class File:
             os.close(self._note)
         if self._lock is not None:
             self._lock.close()
-        self._db = self._lock = self._tables = None
+        self._db = self._lock = None
         self._note = -1
         if self._copy is not None:
             self._copy.cleanup()
@@ -649,24 +647,19 @@ class File:
 
 
 def _copied(path: Path, folder: Path) -> Path:
-    files = [path, Path(f"{path}-wal")]
     for _ in range(_ATTEMPTS):
-        before = [_changed(file) for file in files]
-        for file, there in zip(files, before, strict=True):
-            copy = folder / file.name
-            copy.unlink(missing_ok=True)
-            if there is not None:
-                with suppress(FileNotFoundError):  # a writer that closes removes its log
-                    shutil.copyfile(file, copy)
-        if before == [_changed(file) for file in files]:
-            return folder / path.name
+        with suppress(FileNotFoundError):  # a writer that closes removes its log
+            before = _changed(path)
+            for copy in folder.iterdir():
+                copy.unlink()
+            for file in before:
+                shutil.copyfile(file, folder / file.name)
+            if before == _changed(path):
+                return folder / path.name
         time.sleep(0.01)
-    raise CheckpointError(f"{path} changes faster than it can be copied: try again.")
+    raise errors.CheckpointError(f"{path} changes faster than it can be copied: try again.")
 
 
-def _changed(path: Path) -> tuple[int, int, int] | None:
-    try:
-        status = path.stat()
-    except FileNotFoundError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
+def _changed(path: Path) -> dict[Path, tuple[int, int, int]]:
+    there = [(file, file.stat()) for file in (path, Path(f"{path}-wal")) if file.exists()]
+    return {file: (of.st_ino, of.st_size, of.st_mtime_ns) for file, of in there}

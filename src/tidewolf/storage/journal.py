@@ -20,18 +20,26 @@ So a later tidewolf may add fields with defaults, and reads what was written bef
 """
 
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar, final
+from typing import Any, Generic, TypeVar, final
 
 import numpy as np
 
 from tidewolf import observation
-from tidewolf.core import arguments, arrays, checkpoint, conforming, errors, oracle, values
+from tidewolf.core import (
+    arguments,
+    arrays,
+    checkpoint,
+    conforming,
+    errors,
+    oracle,
+    round_info,
+    values,
+)
 from tidewolf.core.batch import Batch
-from tidewolf.core.errors import BrokenFile, CheckpointError, InvalidInput
+from tidewolf.core.errors import BrokenFile, CheckpointError
 from tidewolf.core.feedback import (
     Arrival,
     Bandit,
@@ -42,103 +50,57 @@ from tidewolf.core.feedback import (
     Limits,
     Spend,
 )
-from tidewolf.core.round_info import RoundInfo
 from tidewolf.core.types import Array
 from tidewolf.functions.combined import can_be_saved, restored, saved_pair
 from tidewolf.kernels.rounds import VALUE
-from tidewolf.memory import EXPIRED, REMEMBERED, carried
-from tidewolf.memory import Step as StepBefore
-from tidewolf.methods import late, partly_seen
-from tidewolf.methods.base import Learner, Progress
-from tidewolf.methods.capabilities import beginning, committed
-from tidewolf.methods.compiled_rounds import ArrayState, CompiledRounds, Progressed, whole
-from tidewolf.methods.events import Decide, Event, Expire, Observe, SetInfo, stepped, waiting
-from tidewolf.storage.database import Content, Head, Row, Tables, digest
+from tidewolf.memory import EXPIRED, REMEMBERED, Place, Step, carried
+from tidewolf.methods import base, capabilities, compiled_rounds, late, partly_seen
+from tidewolf.methods.events import (
+    Decide,
+    Event,
+    Expire,
+    Observe,
+    SetInfo,
+    round_of,
+    stepped,
+    waiting,
+)
+from tidewolf.storage.database import Head, Row, Tables, digest
 from tidewolf.storage.session_store import Backend
 
-S = TypeVar("S", bound=Progress)
+S = TypeVar("S", bound=base.Progress)
 # Events after which a round does not wait any more.
 _OVER = ("observe", "expire")
 
 
-class Place(NamedTuple):
-    # an ArrayState if a kernel left it
-    state: Any
-    # the number of the last event
-    last: int
-    link: bytes
-    # the identities of the side information of rounds that wait, and of the next one; from 0
-    info_ids: Mapping[int, str] = {}
-
-    def after(self, row: Row, event: Event, state: Any) -> "Place":
-        info_ids, number = self.info_ids, row.round - 1
-        if isinstance(event, SetInfo):
-            info_ids = {**info_ids, number: event.info.identity or ""}
-        elif number in info_ids and row.kind in _OVER:
-            info_ids = {one: given for one, given in info_ids.items() if one != number}
-        return Place(state, row.number, row.link(self.link), info_ids)
-
-
-# The state right before an event, the event, and where it led.
-Step: TypeAlias = tuple[Any, Event, Place]
-
-
 @final
 class Journal(Generic[S]):
-    """A session as it is kept; `state` is the one to play from, `info_ids` the identities of the
-    side information of rounds that wait and of the next one, by their numbers from 0.
-    """
-
-    # whether contents of rounds are kept
-    numbered: bool
-    _place: Place
-    _head: Head
+    """A session as it is kept; the session calls one method at a time."""
 
     def __init__(
-        self, backend: Backend, learner: Learner[S], *, snapshot_every: int, keep_history: bool
+        self, backend: Backend, learner: base.Learner[S], *, snapshot_every: int, keep_history: bool
     ) -> None:
         self.learner, self._backend = learner, backend
         self._every = arrays.as_count(snapshot_every, "snapshot_every")
         self._keep_history = arguments.as_flag(keep_history, "keep_history")
-        self._mutex, self._process = threading.Lock(), os.getpid()
+        self._process = os.getpid()
         # whether something was written of which it is not known whether it was kept
         self._is_unsure = False
         # contents of rounds that may not be on disk yet; rounds from 1
         self._fresh: dict[int, str | None] = {}
         try:
-            content, self._epoch = backend.open(learner)
-            self._head, self._place = content.head, self._resumed(content)
+            self._head, content, self._epoch = backend.open(learner)
+            self.place = self._resumed(*content)
+            # whether contents of rounds are kept
             self.numbered = bool(backend.tables.last_contents(1))
         except BaseException:
             backend.close()
             raise
 
-    @property
-    def state(self) -> S:
-        state: S = whole(self._place.state)
-        return state
-
-    @property
-    def arrays(self) -> ArrayState | None:
-        state = self._place.state
-        return state if isinstance(state, ArrayState) else None
-
-    @property
-    def info_ids(self) -> Mapping[int, str]:
-        return self._place.info_ids
-
-    def begin_arrays(self, kernel: CompiledRounds) -> ArrayState | None:
-        """What a kernel continues from, if it needs no adviser; None if it cannot."""
-        with self._mutex:
-            place = self._place
-            if kernel.plays_live and not kernel.advisers and kernel.takes(whole(place.state)):
-                self._place = place._replace(state=kernel.begin(whole(place.state)))
-            return self.arrays
-
-    def _resumed(self, content: Content) -> Place:
+    def _resumed(self, state: bytes, link: bytes, left: Iterable[Row]) -> Place:
         try:
-            place = self._loaded(content.head.snapshot, content.link, content.state)
-            for _, _, after in self._again(place, content.left):
+            place = self._loaded(self._head.snapshot, link, state)
+            for _, after in self._again(place, left):
                 place = after
             return place
         except CheckpointError as error:
@@ -153,18 +115,18 @@ class Journal(Generic[S]):
 
     def _loaded(self, last: int, link: bytes, data: bytes) -> Place:
         info_ids, _ = checkpoint.session_of(data)
-        return Place(self.learner.load(data, source=self._backend.store), last, link, info_ids)
+        return Place(self.learner.load(data, source=self._backend.store), info_ids, last, link)
 
-    def _again(self, place: Place, rows: Iterable[Row]) -> Iterator[Step]:
-        """The events after this place, applied again; refused if they do not follow each other, or
-        a round would be decided otherwise: up to rounding, because under other versions bits may
-        differ.
+    def _again(self, place: Place, rows: Iterable[Row]) -> Iterator[tuple[Step, Place]]:
+        """The events after this place, applied again, and where each led; refused if they do not
+        follow each other, or a round would be decided otherwise: up to rounding, because under
+        other versions bits may differ.
         """
         learner, K = self.learner, self.learner.K
         for row in rows:
             event = read_event(row.kind, row.round - 1, row.data, K)
             if isinstance(event, Observe) and event.committed:
-                place = self._committed(place)
+                place = place.committed(learner)
             before = place.state
             upcoming, rounds = late.next_round(before), [one.round for one in waiting(before)]
             if row.round - 1 not in (rounds if rounds and row.kind in _OVER else [upcoming]):
@@ -175,44 +137,31 @@ class Journal(Generic[S]):
                 far = np.abs(arrays.to_numpy(x) - arrays.to_numpy(was)).max(initial=0.0)
                 if not far <= conforming.allowed_infeasibility(K, x):
                     raise ValueError(f"round {row.round} was decided otherwise")
-            place = place.after(row, event, state)
-            yield before, event, place
-
-    def _committed(self, place: Place) -> Place:
-        if isinstance(place.state, ArrayState):  # it is
-            return place
-        state = committed(self.learner, place.state)
-        return place if state is place.state else place._replace(state=state)
+            step = Step(upcoming, place, (event,))
+            place = place.after(event, state, row.number, row.link(place.link))
+            yield step, place
 
     def _taken(self, place: Place, event: Event) -> tuple[Place, Row]:
-        number = late.next_round(place.state)
         data, event = stored(event, self.learner.K)
         state = stepped(self.learner, place.state, event)
         if isinstance(event, Decide):
             data = checkpoint.packed(waiting(state)[-1].x)
-        elif not isinstance(event, SetInfo):
-            number = event.arrival.round if isinstance(event, Observe) else event.round
-        row = Row(place.last + 1, KINDS[type(event)], number + 1, self._epoch, data)
-        return place.after(row, event, state), row
+        return self._led(place, event, state, data)
+
+    def _led(self, place: Place, event: Event, state: Any, data: bytes) -> tuple[Place, Row]:
+        number = round_of(place.state, event) + 1
+        row = Row(place.last + 1, KINDS[type(event)], number, self._epoch, data)
+        return place.after(event, state, row.number, row.link(place.link)), row
 
     @property
     def contents(self) -> Mapping[int, str | None]:
-        with self._mutex:
-            return self._backend.tables.last_contents(REMEMBERED)
+        return self._backend.tables.last_contents(REMEMBERED)
 
     def content_of(self, number: int) -> str | None:
-        with self._mutex:
-            known = self._fresh.get(number + 1)
-            return self._backend.tables.content_of(number + 1) if known is None else known
+        known = self._fresh.get(number + 1)
+        return self._backend.tables.content_of(number + 1) if known is None else known
 
-    def commit_next(self) -> None:
-        with self._mutex:
-            self._place = self._committed(self._place)
-
-    def is_next(self, number: int) -> bool:
-        return number == late.next_round(self._place.state)
-
-    def take_arrays(self, found: Progressed, step: StepBefore, by_number: bool) -> None:
+    def take_arrays(self, found: compiled_rounds.Progressed, step: Step, by_number: bool) -> None:
         """Keep a round that a kernel played, and move to what it left; `by_number`: whether the
         round was given so.
         """
@@ -224,12 +173,10 @@ class Journal(Generic[S]):
             given = observation.of_costs(
                 K, rows[1], rows[5], seen.x, float(found.columns[0, VALUE])
             )
-        with self._mutex:
-            self._require_writable()
-            last, data = self._place.last + 1, encode_plain(given)
-            row = Row(last, "observe", seen.round + 1, self._epoch, data)
-            event = Observe(Arrival(seen.round, given))
-            self._keep(self._place.after(row, event, found.after), [row], content)
+        self._require_writable()
+        event = Observe(Arrival(seen.round, given))
+        place, row = self._led(self.place, event, found.after, encode_plain(given))
+        self._keep(place, [row], content)
 
     def take(
         self, events: Sequence[Event], content: str | None = None, *, commit_next: bool = True
@@ -237,25 +184,22 @@ class Journal(Generic[S]):
         """Keep these events, all or none, and move to the state after them; what is refused is not
         kept and changes nothing. `content` and `commit_next` are those of `Memory.take`.
         """
-        with self._mutex:
-            self._require_writable()
-            place, rows = self._place, list[Row]()
-            for event in events:
-                place, row = self._taken(place, event)
-                rows.append(row)
-            if commit_next:
-                place = self._committed(place)
-            self._keep(place, rows, content)
+        self._require_writable()
+        place, rows = self.place, list[Row]()
+        for event in events:
+            place, row = self._taken(place, event)
+            rows.append(row)
+        if commit_next:
+            place = place.committed(self.learner)
+        self._keep(place, rows, content)
 
     def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
-        first, base, _, _, snapshot, _ = self._head
-        head = Head(first, base, place.last, place.link, snapshot, self._epoch)
-        if head.last - snapshot >= self._every:
-            head = self._with_snapshot(head)
-        over, contents = {"observe": content or None, "expire": EXPIRED}, dict[int, str | None]()
-        if self.numbered or content is not None or any(row.kind == "expire" for row in rows):
-            contents = {row.round: over[row.kind] for row in rows if row.kind in over}
-        self._commit(head, place, rows, contents)
+        head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
+        is_due = head.last - head.snapshot >= self._every
+        over = {"observe": content or None, "expire": EXPIRED}
+        numbered = self.numbered or content is not None or any(row.kind == "expire" for row in rows)
+        contents = {row.round: over[row.kind] for row in rows if numbered and row.kind in over}
+        self._commit(self._with_snapshot(head) if is_due else head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
         head = head._replace(snapshot=head.last)
@@ -270,11 +214,12 @@ class Journal(Generic[S]):
             how = "with read_only=True" if is_reader else "by the process before a fork"
             raise CheckpointError(f"{where} was opened {how}: it only reads.")
         self._backend.require_writable()
-        if self._is_unsure:
-            raise CheckpointError(
-                f"An interrupt left it open whether the last change is in {where}: open it again, "
-                "and rounds counts what was observed."
-            )
+        errors.require(
+            not self._is_unsure,
+            CheckpointError,
+            f"An interrupt left it open whether the last change is in {where}: open it again, "
+            "and rounds counts what was observed.",
+        )
 
     def _commit(
         self,
@@ -283,7 +228,7 @@ class Journal(Generic[S]):
         rows: Sequence[Row] = (),
         contents: Mapping[int, str | None] | None = None,
         note: tuple[str, str] | None = None,
-        learner: Learner[Any] | None = None,
+        learner: base.Learner[Any] | None = None,
     ) -> None:
         """One transaction to the next head and place: events, what was observed, a snapshot. It
         fails if another writer has been here. With a `note` what came after the place is removed.
@@ -306,10 +251,13 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                state = checkpoint.with_session(
-                    saves.save(whole(place.state)), place.info_ids, None
+                tables.add_snapshot(
+                    head,
+                    checkpoint.with_session(
+                        saves.save(compiled_rounds.whole(place.state)), place.info_ids, None
+                    ),
+                    self._every,
                 )
-                tables.add_snapshot(head, state, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
@@ -328,10 +276,10 @@ class Journal(Generic[S]):
             tables = self._backend.reread()
             is_kept = None if tables is None else tables.read_head() == head
             if is_kept:
-                self._head, self._place, self.numbered = after
+                self._head, self.place, self.numbered = after
             self._is_unsure = is_kept is None and not isinstance(error, Exception)
             raise
-        self._head, self._place, self.numbered = after
+        self._head, self.place, self.numbered = after
         self._is_unsure = False
         if note is not None or len(self._fresh) > REMEMBERED:
             self._fresh = {}
@@ -341,24 +289,25 @@ class Journal(Generic[S]):
         """To the moment when this round became the next one, and for good: what came later is
         removed, in one transaction. The history in the file alone says where that is.
         """
-        with self._mutex:
-            self._require_writable()
-            upcoming, (place, steps) = late.next_round(self.state), self._replay(number)
-            for _, event, after in steps:
-                if late.next_round(place.state) == number and not isinstance(event, Expire):
-                    break
-                place = after
-            if late.next_round(place.state) != number:
-                raise InvalidInput(
-                    f"Round {number} was observed together with rounds before it: go back to the "
-                    "first of them."
-                )
-            head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
-            note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
-            self._commit(head, place, note=note)
-            self.numbered = bool(self._backend.tables.last_contents(1))
+        self._require_writable()
+        upcoming, (place, steps) = late.next_round(self.place.state), self._replay(number)
+        for step, after in steps:
+            if step.number == number and not isinstance(step.events[0], Expire):
+                break
+            place = after
+        errors.refuse(
+            late.next_round(place.state) != number,
+            f"Round {number} was observed together with rounds before it: go back to the "
+            "first of them.",
+        )
+        head = Head(*self._head[:2], place.last, place.link, place.last, self._epoch)
+        note = "rolled back", f"from round {upcoming + 1} to round {number + 1}"
+        self._commit(head, place, note=note)
+        self.numbered = bool(self._backend.tables.last_contents(1))
 
-    def _replay(self, number: int, *, nearest: bool = False) -> tuple[Place, Iterator[Step]]:
+    def _replay(
+        self, number: int, *, nearest: bool = False
+    ) -> tuple[Place, Iterator[tuple[Step, Place]]]:
         """The place of the last state before this round, and all steps after it. `nearest`: the
         first there is, if the history begins later.
         """
@@ -370,67 +319,61 @@ class Journal(Generic[S]):
             if upcoming < number or (place.last == head.first and is_it):
                 break
         else:
-            place = Place(beginning(self.learner), 0, head.base)
-            if head.first > 0:
-                raise InvalidInput(
-                    f"Round {number} cannot be gone back to: the history in {self._backend.where} "
-                    "begins later (keep_history=False, or the learner was replaced)."
-                )
+            place = Place(capabilities.beginning(self.learner), link=head.base)
+            errors.refuse(
+                head.first > 0,
+                f"Round {number} cannot be gone back to: the history in {self._backend.where} "
+                "begins later (keep_history=False, or the learner was replaced).",
+            )
         return place, self._again(place, tables.rows_after(place.last, head.last))
 
-    def migrate(self, learner: Learner[Any], state: Any) -> None:
+    def migrate(self, learner: base.Learner[Any], state: Any) -> None:
         """Resume with another learner, from a state of its own in which the same rounds wait; the
         side information of the next round is to be given again. The history before it is dropped.
         """
-        with self._mutex:
-            self._require_writable()
-            last = self._head.last + 1
-            link = digest(self._head.link, values.identity(learner).encode())
-            info_ids, gone = carried(self.state, self.info_ids, state)
-            place, contents = Place(state, last, link, info_ids), {n + 1: gone[n] for n in gone}
-            try:
-                self._epoch += 1
-                head = Head(last, link, last, link, last, self._epoch)
-                note = "migrated", f"before round {late.next_round(state) + 1}"
-                self._commit(head, place, contents=contents, note=note, learner=learner)
-            finally:
-                if self._place is place:
-                    self.learner = learner
+        self._require_writable()
+        last = self._head.last + 1
+        link = digest(self._head.link, values.identity(learner).encode())
+        info_ids, gone = carried(self.place, state)
+        place, contents = Place(state, info_ids, last, link), {n + 1: gone[n] for n in gone}
+        try:
+            self._epoch += 1
+            head = Head(last, link, last, link, last, self._epoch)
+            note = "migrated", f"before round {late.next_round(state) + 1}"
+            self._commit(head, place, contents=contents, note=note, learner=learner)
+        finally:
+            if self.place is place:
+                self.learner = learner
 
     def way(self) -> list[Step]:
         """The last steps to where it stands, applied again: from before the oldest round that
         waits, and from before the last that was observed, as far as the history reaches.
         """
-        with self._mutex:
-            rounds = (one.round - 1 for one in waiting(self.state))
-            least = max(0, min([late.next_round(self.state) - 2, *rounds]))
-            return list(self._replay(least, nearest=True)[1])
+        state = self.place.state
+        least = min([late.next_round(state) - 2, *(one.round - 1 for one in waiting(state))])
+        return [step for step, _ in self._replay(max(0, least), nearest=True)[1]]
 
     def history(self) -> Iterator[Feedback]:
-        rows, last = self._some_rows(0, self._head.last), self._head.last
-        while rows:
+        last, after = self._head.last, 0
+        while rows := self._backend.tables.some_rows(after, last):
             observed, center = (row for row in rows if row.kind == "observe"), self.learner.K.center
             yield from (decode(row.data, center) for row in observed)
-            rows = self._some_rows(rows[-1].number, last)
-
-    def _some_rows(self, after: int, last: int) -> list[Row]:
-        with self._mutex:
-            return self._backend.tables.some_rows(after, last)
+            after = rows[-1].number
 
     def close(self) -> None:
         """Snapshot, so that nothing is left to observe again, and let go of where it is kept.
 
         Twice does no harm.
         """
-        with self._mutex:
-            try:
-                if self._head.snapshot < self._head.last:
-                    with suppress(errors.TidewolfError):  # of a reader, or one that is closed
-                        self._require_writable()
-                        head = self._with_snapshot(self._head._replace(epoch=self._epoch))
-                        self._commit(head, self._place)
-            finally:
-                self._backend.close()
+        try:
+            if self._head.snapshot < self._head.last:
+                with suppress(errors.TidewolfError):  # of a reader, or one that is closed
+                    self._require_writable()
+                    self._commit(
+                        self._with_snapshot(self._head._replace(epoch=self._epoch)), self.place
+                    )
+        finally:
+            self._backend.close()
 
 
 # --- events as bytes ------------------------------------------------------------------------------
@@ -456,26 +399,25 @@ def stored(event: Event, K: oracle.HasLMO) -> tuple[bytes, Event]:
     """An event as bytes, and as `read_event` reads them again; the bytes of a decision are those
     of its point.
     """
+    number, data = 0, b""
     if isinstance(event, SetInfo):
         data = encode_info(event.info)
-        return data, SetInfo(decode_info(data, K.center))
-    if not isinstance(event, Observe):
-        return b"", event
-    (number, feedback, point, instead, costs), committed = event
-    is_usual = point is costs is None and committed
-    if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
-        f, violation, g, loss_slope, constraint_slope, *_ = feedback
-        f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
-        again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
-        return encode_plain(again), Observe(Arrival(number, again))
-    how = {
-        "point": point,
-        "instead": None if instead is None else tuple(instead),
-        "unsettled": None if committed else True,
-        "costs": None if costs is None else tuple(costs),
-    }
-    data = encode(feedback, {name: part for name, part in how.items() if part is not None})
-    return data, _read_observation(number, data, K)
+    elif isinstance(event, Observe):
+        (number, feedback, point, instead, costs), committed = event
+        is_usual = point is costs is None and committed
+        if is_usual and isinstance(feedback, FirstOrder) and feedback.is_plain:
+            f, violation, g, loss_slope, constraint_slope, *_ = feedback
+            f, g = arrays.frozen(f.copy()), arrays.frozen(g.copy())
+            again = FirstOrder(f, violation, g, loss_slope, constraint_slope, 1)
+            return encode_plain(again), Observe(Arrival(number, again))
+        how = {
+            "point": point,
+            "instead": None if instead is None else tuple(instead),
+            "unsettled": None if committed else True,
+            "costs": None if costs is None else tuple(costs),
+        }
+        data = encode(feedback, {name: part for name, part in how.items() if part is not None})
+    return data, read_event(KINDS[type(event)], number, data, K) if data else event
 
 
 def read_event(kind: str, number: int, data: bytes, K: oracle.HasLMO) -> Event:
@@ -507,8 +449,9 @@ def _read_observation(number: int, data: bytes, K: oracle.HasLMO) -> Observe:
         point = arrays.frozen(point)
         instead = None if instead is None else Instead(*map(float, instead))
     costs = None if "costs" not in how else partly_seen.LastCosts(*how["costs"])
-    given = Arrival(number, _feedback(name, record), point, instead, costs)
-    return Observe(given, not how.get("unsettled"))
+    return Observe(
+        Arrival(number, _feedback(name, record), point, instead, costs), not how.get("unsettled")
+    )
 
 
 def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
@@ -521,7 +464,7 @@ def encode(feedback: Feedback, how: Mapping[str, Any] | None = None) -> bytes:
         for name, part in feedback._asdict().items()
         if name not in usual or (part is not usual[name] and part != usual[name])
     }
-    records = map(checkpoint.SavedRecord.of, filter(None, (parts, how)))
+    records = map(checkpoint.SavedRecord, filter(None, (parts, how)))
     return checkpoint.packed((type(feedback).__name__, *records))
 
 
@@ -566,10 +509,10 @@ def _checked_fields(record: Any, known: Sequence[str], name: str) -> dict[str, A
     """The fields of a record; one that is not known was written by a newer tidewolf."""
     if not isinstance(record, checkpoint.SavedRecord):
         raise ValueError(f"it is no record of the kind {name}")
-    for key in record.fields():
+    for key in record:
         if key not in known:
             raise _newer(f"{name} with {key!r}")
-    return record.fields()
+    return dict(record)
 
 
 def _newer(what: str) -> errors.NewerFormat:
@@ -581,21 +524,21 @@ def _newer(what: str) -> errors.NewerFormat:
 # --- side information -----------------------------------------------------------------------------
 
 
-def encode_info(info: RoundInfo) -> bytes:
-    given = {name: part for name, part in info._asdict().items() if part is not None}
-    if info.advice is not None:
-        given["advice"] = tuple(info.advice.items())
-    if info.forecast is not None:
-        given["forecast"] = tuple(map(_encode_function, info.forecast))
-    return checkpoint.packed((_INFO, checkpoint.SavedRecord.of(given)))
+def encode_info(info: round_info.RoundInfo) -> bytes:
+    parts = info._asdict() | {
+        "advice": None if info.advice is None else tuple(info.advice.items()),
+        "forecast": None if info.forecast is None else tuple(map(_encode_function, info.forecast)),
+    }
+    given = {name: part for name, part in parts.items() if part is not None}
+    return checkpoint.packed((_INFO, checkpoint.SavedRecord(given)))
 
 
-def decode_info(data: bytes, center: Array) -> RoundInfo:
+def decode_info(data: bytes, center: Array) -> round_info.RoundInfo:
     kind, record = checkpoint.unpacked(data, center)
-    given = _checked_fields(record if kind == _INFO else None, RoundInfo._fields, _INFO)
+    given = _checked_fields(record if kind == _INFO else None, round_info.RoundInfo._fields, _INFO)
     if "advice" in given:
         given["advice"] = dict(given["advice"])
     if "forecast" in given:
         given["forecast"] = tuple(restored(*each) for each in given["forecast"])
     skipped = tuple(given.pop("skipped", ()))
-    return RoundInfo(**given).with_skipped(skipped)
+    return round_info.RoundInfo(**given).with_skipped(skipped)

@@ -47,7 +47,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 from urllib.parse import unquote
 
 from tidewolf.core import arguments, arrays, errors
-from tidewolf.core.errors import CheckpointError, require
 from tidewolf.storage import database
 
 if TYPE_CHECKING:
@@ -129,6 +128,12 @@ class Postgres:
     name = 'TEXT COLLATE "C"'
     keyed = ""
     locking = " FOR UPDATE"
+    append_only = (
+        "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'",
+        "CREATE TRIGGER audit_never BEFORE UPDATE OR DELETE OR TRUNCATE ON audit "
+        "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()",
+    )
 
     def __init__(self, url: str) -> None:
         self._driver, self.where = driver(), without_password(url)
@@ -173,14 +178,16 @@ class Postgres:
         with self._connection().cursor(binary=True) as cursor:
             yield from cursor.stream(_numbered(sql), tuple(values))
 
-    def unreadable(self, error: Exception) -> CheckpointError:
-        return CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
+    def unreadable(self, error: Exception) -> errors.CheckpointError:
+        return errors.CheckpointError(f"{self.where} cannot be read: {self.sentence(error)}.")
 
     def _executed(self, sql: str, values: Sequence[Any]) -> "Cursor[Any]":
         try:
             return self._connection().execute(_numbered(sql), tuple(values) or None, binary=True)
         except self._driver.DataError as error:  # of these values alone
-            raise CheckpointError(f"PostgreSQL cannot keep this: {self.sentence(error)}.") from None
+            raise errors.CheckpointError(
+                f"PostgreSQL cannot keep this: {self.sentence(error)}."
+            ) from None
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._lock, self._connection().cursor() as cursor:
@@ -234,16 +241,6 @@ class Postgres:
         )
         return bool(self.rows(sql, (table, column)))
 
-    def append_only(self, table: str) -> Iterable[str]:
-        yield (
-            "CREATE OR REPLACE FUNCTION tidewolf_never() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN RAISE EXCEPTION ''rows of % are never changed'', TG_TABLE_NAME; END'"
-        )
-        yield (
-            f"CREATE TRIGGER {table}_never BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} "
-            "FOR EACH STATEMENT EXECUTE FUNCTION tidewolf_never()"
-        )
-
     def changes(self) -> int:
         """How often sessions were restored, by any process."""
         found = self.rows("SELECT value FROM store WHERE name = 'restored'")
@@ -252,7 +249,9 @@ class Postgres:
     def _connection(self) -> "Connection[Any]":
         """The connection; made again if it was lost, unless a transaction was lost with it."""
         if self._closed:
-            raise CheckpointError(f"The connection to {self.where} is closed: open it again.")
+            raise errors.CheckpointError(
+                f"The connection to {self.where} is closed: open it again."
+            )
         if self._now is None or (self._now.closed and not self._depth):
             self._now = connected(self._url)
         return self._now
@@ -299,8 +298,9 @@ def connected(url: str) -> "Connection[Any]":
             raise
     except psycopg.Error as error:
         text = hide_password(url, " ".join(str(error).split())).rstrip(".")
-        words = f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
-        raise CheckpointError(words) from None
+        raise errors.CheckpointError(
+            f"{without_password(url)} does not answer: {text}. Does PostgreSQL run there?"
+        ) from None
     return connection
 
 
@@ -321,7 +321,6 @@ FRESH = 0.6
 TAKEOVER_AFTER = 10.0
 # How long a server waits for a lock of its own name: a killed one may just be going. Unit: seconds.
 _PATIENCE = 2.0
-# Servers of versions that had no such column are there as long as their connections.
 _LATER = "clock_timestamp() + make_interval(secs => $2)"
 _STAY = f"UPDATE servers SET until = {_LATER} WHERE id = $1 AND until > clock_timestamp()"
 
@@ -354,7 +353,7 @@ class Cluster:
         except BaseException as error:
             self.writer.close()
             if isinstance(error, self.writer.errors):
-                raise CheckpointError(
+                raise errors.CheckpointError(
                     f"No sessions can be kept in {self.where}: {self.writer.sentence(error)}. May "
                     "the user make tables there?"
                 ) from None
@@ -372,7 +371,7 @@ class Cluster:
             # PostgreSQL's code for a row that another transaction has locked.
             if getattr(error, "sqlstate", "") != "55P03":
                 raise
-            raise CheckpointError("The last commit is under way: try again soon.") from None
+            raise errors.CheckpointError("The last commit is under way: try again soon.") from None
         self._require_free(db, number)
         db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,))
         db.execute("UPDATE sessions SET holder = ? WHERE number = ?", (self.holder, number))
@@ -384,7 +383,9 @@ class Cluster:
 
     def require_held(self, db: database.Database, number: int) -> None:
         name, holder = _holder(db, number, db.locking)
-        require(holder, CheckpointError, f"The session {name} was restored: open it again.")
+        errors.require(
+            holder, errors.CheckpointError, f"The session {name} was restored: open it again."
+        )
         if holder != self.holder:
             raise _held_elsewhere(name, holder)
 
@@ -406,7 +407,7 @@ def prepare(db: Postgres) -> None:
     """The tables, made if there are none; servers that start together do so one after another.
     Refused if they are of another format.
     """
-    if not db.has_column("servers", "until"):
+    if not db.has_column("servers", "id"):
         with db.transaction():
             # The advisory lock of those who make tables.
             db.rows("SELECT pg_advisory_xact_lock(?)", (int.from_bytes(b"tidewolf", signed=True),))
@@ -414,13 +415,8 @@ def prepare(db: Postgres) -> None:
                 database.make_store(db)
                 db.execute(
                     "CREATE TABLE servers (id BIGINT PRIMARY KEY, holder TEXT NOT NULL, "
-                    "since DOUBLE PRECISION NOT NULL)"
-                )
-            if not db.has_column("servers", "until"):
-                # Servers of versions that had no such column are there as long as their
-                # connections.
-                db.execute(
-                    "ALTER TABLE servers ADD COLUMN until TIMESTAMPTZ NOT NULL DEFAULT 'infinity'"
+                    "since DOUBLE PRECISION NOT NULL, "
+                    "until TIMESTAMPTZ NOT NULL DEFAULT 'infinity')"
                 )
     database.require_format(db, db.where)
 
@@ -498,7 +494,7 @@ class Heartbeat:
                     return self._lease
             finally:
                 self._mutex.release()
-        raise CheckpointError(
+        raise errors.CheckpointError(
             f"The server {self.name} has lost its connection to {self.where}: another may have "
             "taken its sessions. It answers again when the connection is back."
         )
@@ -518,7 +514,7 @@ class Heartbeat:
         while not self._over:
             self._wake.wait(min(BEAT, self._after / 5))
             self._wake.clear()
-            with self._mutex, suppress(self._driver.Error, CheckpointError):
+            with self._mutex, suppress(self._driver.Error, errors.CheckpointError):
                 if self._now is not None:
                     self._beat(self._now)
                 elif not self._over:
@@ -527,8 +523,9 @@ class Heartbeat:
     def _beat(self, connection: "Connection[Any]") -> None:
         began, row = _clock(), None
         with suppress(self._driver.Error):
-            values = (number_of(self.name), self._after)
-            row = connection.execute(f"{_STAY} RETURNING pg_backend_pid()", values).fetchone()
+            row = connection.execute(
+                f"{_STAY} RETURNING pg_backend_pid()", (number_of(self.name), self._after)
+            ).fetchone()
         if row == (connection.info.backend_pid,):  # and no other that a pooler chose
             self._seen = began
         else:

@@ -45,7 +45,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
@@ -59,8 +59,7 @@ from tidewolf.core.errors import (
     require,
 )
 from tidewolf.core.values import identity
-from tidewolf.methods.base import Learner
-from tidewolf.methods.capabilities import beginning
+from tidewolf.methods import base, capabilities
 from tidewolf.storage import database, postgres
 
 NAME = "tidewolf.db"
@@ -221,27 +220,27 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path.resolve() / NAME
         self.where = str(self.path)
-        self._lock: database.SQLite | None = None
+        self._closing = ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = database.locked(
+            lock = database.locked(
                 Path(f"{self.path}-lock"),
                 f"Another process serves the sessions in {self.path.parent}: stop it first, or "
                 "give another folder.",
             )
-            self.writer = opened(self.path)
-            self.reader = database.SQLite(self.path, "rw")
+            self._closing.enter_context(closing(lock))
+            self.writer = self._closing.enter_context(closing(opened(self.path)))
+            self.reader = self._closing.enter_context(closing(database.SQLite(self.path, "rw")))
         except BaseException as error:
-            if self._lock is not None:
-                self._lock.close()
+            self.close()
             if isinstance(error, OSError | sqlite3.Error):
-                fix = "Give a folder where files can be made."
-                raise database.explained(error, self.where, fix) from None
+                raise database.explained(
+                    error, self.where, "Give a folder where files can be made."
+                ) from None
             raise
-        self._in_place = database.InPlace(self.path)
-        self._in_place.require()
         # refuse to write if the file was deleted or replaced
-        self.require_there = self._in_place.require
+        self.require_there = database.InPlace(self.path).require
+        self.require_there()
 
     def claim(self, db: database.Database, number: int) -> None:
         if not db.execute("UPDATE head SET epoch = epoch + 1 WHERE session = ?", (number,)):
@@ -262,9 +261,7 @@ class Folder:
             yield db
 
     def close(self) -> None:
-        for connection in (self.reader, self.writer, self._lock):
-            if connection is not None:
-                connection.close()
+        self._closing.close()
 
 
 def opened(path: Path) -> database.SQLite:
@@ -437,12 +434,10 @@ class SessionStore:
         InUse
             If another process serves the same folder.
         """
-        backing: Folder | postgres.Cluster
         if postgres.is_address(where):
-            backing = postgres.Cluster(str(where), holder, takeover_after)
-        else:
-            backing = Folder(Path(where))
-        return cls(backing, commit_within=commit_within)
+            cluster = postgres.Cluster(str(where), holder, takeover_after)
+            return cls(cluster, commit_within=commit_within)
+        return cls(Folder(Path(where)), commit_within=commit_within)
 
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         return self._backing.reader.rows(sql, values)
@@ -468,20 +463,18 @@ class SessionStore:
         return int(self._rows("SELECT count(*) FROM sessions")[0][0])
 
     def create(self, name: str, description: str, settings: str = "{}") -> Future[None]:
-        """A session that has no learner yet; its first `session` gives it one."""
-
-        def require_free(db: database.Database) -> None:
-            if db.rows("SELECT 1 FROM sessions WHERE name = ?", (name,)):
-                raise AlreadyThere(f"There is a session called {name!r} already.")
+        """A session that has no learner yet; its first `session` gives it one. If the name is
+        taken, the future says so.
+        """
 
         def write(db: database.Database) -> None:
             number = database.next_number(db, "sessions")
-            require_free(db)
+            if db.rows("SELECT 1 FROM sessions WHERE name = ?", (name,)):
+                raise AlreadyThere(f"There is a session called {name!r} already.")
             values = (number, name, description, settings, time.time(), "")
             db.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, ?, ?)", values)
             db.execute("INSERT INTO head VALUES (?, 0, ?, 0, ?, 0, 0, 0)", (number, b"", b""))
 
-        require_free(self._backing.reader)
         return self._queue(name, write)
 
     def delete(self, name: str) -> Future[None]:
@@ -490,8 +483,7 @@ class SessionStore:
 
         def write(db: database.Database) -> None:
             self._backing.claim(db, number)
-            for table in database.OF_A_SESSION:
-                db.execute(f"DELETE FROM {table} WHERE session = ?", (number,))
+            database.delete_rows(db, number)
             db.execute("DELETE FROM sessions WHERE number = ?", (number,))
 
         return self._queue(name, write)
@@ -644,7 +636,7 @@ class SessionHandle:
         self._lease = 0
         self._lost: CheckpointError | None = None
 
-    def open(self, learner: Learner[Any]) -> tuple[database.Content, int]:
+    def open(self, learner: base.Learner[Any]) -> tuple[database.Head, database.Content, int]:
         """All there is, checked, and the epoch; held by this server from now on, unless it is only
         read.
         """
@@ -654,17 +646,21 @@ class SessionHandle:
             self._claim(learner)
         try:
             with self._backing.reading() as db:
-                content = database.Tables(db, self.number).read_content(self.where)
+                head, content = database.Tables(db, self.number).read_content(self.where)
         except self._backing.reader.errors:  # of a file that was deleted and is still open
-            content = database.Tables(self._backing.reader, self.number).read_content(self.where)
-        self._epoch = content.head.epoch
-        return content, self._epoch
+            tables = database.Tables(self._backing.reader, self.number)
+            head, content = tables.read_content(self.where)
+        self._epoch = head.epoch
+        return head, content, head.epoch
 
-    def _claim(self, learner: Learner[Any]) -> None:
+    def _claim(self, learner: base.Learner[Any]) -> None:
         self._lease = self._backing.lease()
         begun: tuple[bytes, bytes] | None = None
         if self._store._rows("SELECT base FROM head WHERE session = ?", self.number) == [(b"",)]:
-            begun = database.digest(identity(learner).encode()), learner.save(beginning(learner))
+            begun = (
+                database.digest(identity(learner).encode()),
+                learner.save(capabilities.beginning(learner)),
+            )
 
         def claim(db: database.Database) -> None:
             self._backing.claim(db, self.number)

@@ -93,8 +93,6 @@ is one at z, so for every u that is feasible
     V <grad f, x - u> + w h  =  l(x) - l(u)  <=  <s, x - z> + <fed, z - u>.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -103,7 +101,7 @@ import numpy as np
 
 from tidewolf.core import arrays, oracle
 from tidewolf.core.types import Array, Floats
-from tidewolf.methods.steps.lyapunov import Surrogate
+from tidewolf.methods.steps.lyapunov import StepGradient
 from tidewolf.projection.active import factors_of
 from tidewolf.sets.base import Factors
 
@@ -122,10 +120,10 @@ class DescentSums(NamedTuple):
     largest: Floats  # the largest |g| so far
 
     @classmethod
-    def start(cls, factors: Factors) -> DescentSums:
+    def start(cls, factors: Factors) -> "DescentSums":
         return cls(*[arrays.frozen(np.zeros(len(factors.starts)))] * 3)
 
-    def in_units(self, unit: float) -> DescentSums:
+    def in_units(self, unit: float) -> "DescentSums":
         scaled = self.squares * unit * unit, self.inverse_steps * unit, self.largest * unit
         return DescentSums(*map(arrays.frozen, scaled))
 
@@ -229,22 +227,6 @@ class Part(NamedTuple):
     sums: DescentSums
     reach: Floats  # D: no member is farther from y, one for each factor
     pending: float = 0.0  # rounds that are not observed yet, by their shares of it
-
-
-class StepGradient(NamedTuple):
-    """A round's gradient, and the limits' part of it at the point that was played."""
-
-    g: Array
-    norm2: float  # |g|^2
-    x: Array
-    penalty_gradient: Array | None
-    penalty_value: float  # what the limits, linearised where they were met, say at x
-
-    @classmethod
-    def of(cls, weighed: Surrogate, x: Array) -> StepGradient:
-        """That of a surrogate, for a learner that stands at x."""
-        value = weighed.penalty_value - weighed.penalty_offset
-        return cls(weighed.g, weighed.norm2, x, weighed.penalty_gradient, value)
 
 
 def descend_together(

@@ -39,8 +39,6 @@ A member that is absent has l_i = 0: it "proposes what is played". Weights among
 renormalised, taken from logarithms: all of p may sit on one that falls asleep.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from typing import NamedTuple
@@ -59,13 +57,13 @@ class Mixer(NamedTuple):
     largest: float = 0.0  # sigma
 
     @classmethod
-    def start(cls, experts: int) -> Mixer:
+    def start(cls, experts: int) -> "Mixer":
         return cls(frozen(np.zeros(experts)))
 
-    def in_units(self, unit: float) -> Mixer:
+    def in_units(self, unit: float) -> "Mixer":
         return Mixer(frozen(self.totals * unit), self.gap * unit, self.largest * unit)
 
-    def without(self, members: Collection[int]) -> Mixer:
+    def without(self, members: Collection[int]) -> "Mixer":
         """The same before these members begin."""
         if not members:
             return self
@@ -73,7 +71,7 @@ class Mixer(NamedTuple):
         totals[list(members)] = math.inf
         return self._replace(totals=frozen(totals))
 
-    def with_newcomer(self, i: int, share: float) -> Mixer:
+    def with_newcomer(self, i: int, share: float) -> "Mixer":
         """The same where member i begins with this share of all weight; as the best while eta is
         infinite.
         """
@@ -102,7 +100,7 @@ class Mixer(NamedTuple):
         p[awake] = np.array(lead) / sum(lead)  # one after another, as a kernel adds
         return p
 
-    def updated(self, losses: Floats, pending: int = 0, spread: float = 1.0) -> Mixer:
+    def updated(self, losses: Floats, pending: int = 0, spread: float = 1.0) -> "Mixer":
         """After a round with these losses relative to what was played, 0 for those absent; so many
         rounds are not observed yet; `spread` is C.
         """

@@ -91,8 +91,6 @@ theta' < 1
     violation_i <= (c G_i D T^p/theta) ln( 1 + X ),   in all <= (c G_g D T^p/theta) k ln( 1 + X/k ).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -144,7 +142,7 @@ class Aim(NamedTuple):
     def moved(self, beta: float, breach: float, n: int, s: float) -> float:
         return self.z if s <= 0.0 else max(LOWEST, self.z + (breach - beta * n) / s)
 
-    def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> Aim:
+    def after(self, z: float, n: int, s: float, A: float, exponent: int, unit: float) -> "Aim":
         if s <= 0.0:
             return self
         grown = (A - self.A) * 2.0 ** (self.z / _LN2 - exponent)
@@ -170,22 +168,25 @@ class DualState(NamedTuple):
     aim: Aim | None = None  # where there is a target
 
 
-class Surrogate(NamedTuple):
-    """A block's surrogate gradient within aff(K), in units of 2^exponent of the new dual state."""
+class StepGradient(NamedTuple):
+    """The gradient g of a surrogate within aff(K), and the limits' part of it, at a point x."""
 
     g: Array
-    norm2: float
+    norm2: float  # |g|^2
+    x: Array
+    penalty_gradient: Array | None  # w sum grad g_t^+; None if no limit was broken
+    penalty_value: float  # what the limits, linearised where rounds were played, say at x
+
+
+class Surrogate(NamedTuple):
+    """A block's surrogate, in units of 2^exponent of the new dual state."""
+
+    grad: StepGradient
     dual: DualState
     unit: float  # old units over new: what earlier sums of gradients are to be multiplied by
-    # the constraints' part of g, w sum grad g_t^+; None if no limit was broken
-    penalty_gradient: Array | None
-    penalty_value: float  # w sum g_t^+, in the same units
     loss_weight: float  # V, in these units
     penalty_weight: float  # w, in these units, also where no limit was broken
-    rounds: int
     loss_gradient: Array  # sum grad f_t within aff(K)
-    # what the limits, linearised at x_t, say less at x, where rounds were not played at x
-    penalty_offset: float = 0.0
     # where every limit has its own weight w_i: w_i/w, with w the largest
     shares: Floats | None = None
 
@@ -198,21 +199,15 @@ class Surrogate(NamedTuple):
             return share * float(np.maximum(arrays.to_numpy(constraints.values(z)), 0.0).sum())
         return float((np.maximum(arrays.to_numpy(pieces), 0.0) @ self.shares).sum())
 
-    def gradient_of(self, block: FirstOrder) -> Array:
-        """The constraints' gradient of rounds, in the same shares."""
+    def limits_of(self, block: FirstOrder) -> tuple[Array, float]:
+        """The constraints' gradient and the violation of rounds, in the same shares."""
         if self.shares is None:
-            return block.constraint_gradient
+            return block.constraint_gradient, block.violation
         limits, total = limits_of(block), 0.0 * block.constraint_gradient
-        for row, i in enumerate(limits.which.tolist()):
-            total = total + float(self.shares[i]) * limits.gradients[row, ...]
-        return total
-
-    def violation_of(self, block: FirstOrder) -> float:
-        """The violation of rounds, in the same shares."""
-        if self.shares is None:
-            return block.violation
-        limits = limits_of(block)
-        return float(self.shares[limits.which] @ limits.violations)
+        shares = self.shares[limits.which]
+        for row, share in enumerate(shares.tolist()):
+            total = total + share * limits.gradients[row, ...]
+        return total, float(shares @ limits.violations)
 
 
 @dataclass(frozen=True)
@@ -306,8 +301,8 @@ class LyapunovWeights:
             each=each,
             aim=aim,
         )
-        numbers = V, max(w), block.rounds, grad_f, offset, shares
-        return Surrogate(g, norm2, weighed, unit, P, value, *numbers)
+        grad = StepGradient(g, norm2, x, P, value - offset)
+        return Surrogate(grad, weighed, unit, V, max(w), grad_f, shares)
 
     def _breach(self, i: int, one: FirstOrder, known: float) -> Broken:
         """What a limit that was broken says, whose slope was known to be this much."""
@@ -407,8 +402,8 @@ class LyapunovWeights:
         )
         return after, grad_f
 
-    def _current(self, dual: DualState) -> Floats:
-        """The weights after the last round, in units of 2^exponent."""
+    def prices(self, dual: DualState) -> Floats:
+        """w_i/V after the last round: what a unit of violation weighs, in units of the loss."""
         if self.per_constraint and dual.each is None:
             return np.zeros(1)
         count, weights = 1 if dual.each is None else len(dual.each.slopes), list[float]()
@@ -416,11 +411,7 @@ class LyapunovWeights:
             ratio, log2 = self._ratio(dual.slopes.loss, G, count), self._log2(dual.rounds, G, Q)
             log2 = log2 if dual.aim is None else dual.aim.z / _LN2
             weights.append(self._weight(G, ratio, log2, dual.exponent))
-        return np.array(weights)
-
-    def prices(self, dual: DualState) -> Floats:
-        """w_i/V after the last round: what a unit of violation weighs, in units of the loss."""
-        current, V = self._current(dual), self._loss_weight(dual.exponent)
+        current, V = np.array(weights), self._loss_weight(dual.exponent)
         return current / V if V > 0.0 else np.where(current > 0.0, np.inf, 0.0)
 
     def limit_price(self, dual: DualState) -> float:
@@ -434,10 +425,9 @@ class LyapunovWeights:
         """What the offsets of rounds weigh after the last one, in units of the loss."""
         if self.per_constraint and dual.each is None:
             return feedback.loss_offset
-        w, V = self._current(dual), self._loss_weight(dual.exponent)
-        price = sum(w[i] * one.constraint_offset for i, one in self._broken(feedback)[1])
-        scaled = price / V if V > 0.0 else math.copysign(math.inf, price)
-        return feedback.loss_offset + (float(scaled) if price != 0.0 else 0.0)
+        prices, broken = self.prices(dual).tolist(), self._broken(feedback)[1]
+        offsets = ((i, one.constraint_offset) for i, one in broken if one.constraint_offset != 0.0)
+        return feedback.loss_offset + float(sum(prices[i] * offset for i, offset in offsets))
 
     def _growth(self, t: int) -> float:
         """e_t, by which the exponential grows with q after t rounds."""

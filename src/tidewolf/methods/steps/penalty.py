@@ -59,8 +59,6 @@ program brought to size 1: lam_i in units of what alone would turn q around and 
 It is not trusted: what comes back is made feasible, and its gap is measured.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -96,9 +94,6 @@ class PenaltyTask(NamedTuple):
     delta: float
     alpha: float
     center: Floats
-
-    def breach(self, x: Floats) -> float:
-        return float(np.maximum(self.constraints.values(x), 0.0).sum())
 
     def value(self, x: Floats, breach: float) -> float:
         """h(x), given sum_t g_t^+(x)."""
@@ -143,7 +138,7 @@ class Cuts(NamedTuple):
     idle: Int64s  # for how many masters in a row the multiplier was 0
 
     @classmethod
-    def none(cls, entries: int) -> Cuts:
+    def none(cls, entries: int) -> "Cuts":
         none, zeros = np.zeros(0, dtype=np.int64), np.zeros(0)
         return cls(none, np.zeros((0, entries)), zeros, np.zeros((0, 0)), zeros, none)
 
@@ -156,7 +151,7 @@ class Cuts(NamedTuple):
         np.maximum.at(model, self.rounds, self.values(u))
         return model
 
-    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> Cuts:
+    def joined(self, rounds: Int64s, slopes: Floats, at_y: Floats) -> "Cuts":
         """Those in use and new ones, their multipliers 0."""
         used = self.idle < _IDLE
         old, across = self.slopes[used], self.slopes[used] @ slopes.T
@@ -175,7 +170,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
     merged = _merged(task.constraints)
     if merged is not task.constraints:
         found = solve_penalty(task._replace(constraints=merged), accuracy, budget)
-        return found._replace(breach=task.breach(found.x))
+        return found._replace(breach=_look(task, found.x)[1])
     b, R, y, d = len(merged), task.K.radius, task.y.reshape(-1), task.d.reshape(-1)
     x, cuts, sizes = task.nearest(task.d), Cuts.none(y.size), np.zeros(b)
     values, breach = _look(task, x)

@@ -24,8 +24,6 @@ Nothing is assumed of eta, nu, theta or of the slopes: these are the lines befor
 inserted.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -86,7 +84,7 @@ class SaddleSums(NamedTuple):
         steps: SaddleSteps,
         unit: Units,
         reach: float,
-    ) -> tuple[Array, SaddleSums]:
+    ) -> "tuple[Array, SaddleSums]":
         """y after a step from the sums of a block, which are in the units of the caller, before it
         is brought back into the ball, and the sums with it; members are at most `reach` from y.
         """

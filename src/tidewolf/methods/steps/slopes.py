@@ -9,8 +9,6 @@ that no step satisfies. Beside slopes that are known already, though, what is be
 is 0: a curved loss at its minimum.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -36,7 +34,7 @@ class Slopes(NamedTuple):
         """G_f/G_g, the size of a multiplier; 1 where one of them is not known."""
         return self.loss / self.constraint if self.loss > 0.0 and self.constraint > 0.0 else 1.0
 
-    def and_of(self, block: feedback.FirstOrder) -> Slopes:
+    def and_of(self, block: feedback.FirstOrder) -> "Slopes":
         """Those of single rounds of a block among them."""
         return Slopes(*map(max, self, (block.loss_slope, block.constraint_slope)))
 
