@@ -419,28 +419,35 @@ def _totals(run: Run, regret: Total, violation: Total) -> Iterator[CertificateCh
         denied = violation._replace(bound=0.0)  # it denies a point that satisfies every constraint
     ends = regret.measured or (-math.inf, math.inf)
     least, slack = breaches if feasible else -math.inf, feasibility_slack(run, run.rounds)
+    eps, losses = rounding(run), float(np.abs(run.losses).sum())
     for name, what in (("bound", "measured bound"), ("guarantee", "guarantee")):
-        for which, total, between, size, more in (
-            ("regret", regret, ends, float(np.abs(run.losses).sum()), 0.0),
-            ("violation", denied, (least, breaches), breaches, slack),
+        for which, total, between, more in (
+            ("regret", regret, ends, eps * losses),
+            ("violation", denied, (least, breaches), slack + eps * breaches),
         ):
-            most: float | None = getattr(total, name)
-            if most is not None:
-                allowed = most + more + rounding(run) * (size + abs(most))
-                law = f"the {which} is within its {what}"
-                yield CertificateCheck(f"{which} {name}", law, *between, allowed)
+            law = f"the {which} is within its {what}"
+            yield from within(f"{which} {name}", law, between, getattr(total, name), more, eps)
     for which, total in (("regret", regret), ("violation", violation)):
-        if total.bound is not None and total.guarantee is not None:
+        if total.bound is not None:
+            name, both = f"{which} bound below guarantee", (total.bound, total.bound)
             law = f"the measured bound on the {which} is within the guarantee"
-            allowed = total.guarantee + _ROUNDING * abs(total.guarantee)
-            name = f"{which} bound below guarantee"
-            yield CertificateCheck(name, law, total.bound, total.bound, allowed)
+            yield from within(name, law, both, total.guarantee, 0.0, _ROUNDING)
     if known := [(one.violation - one.bound, one) for one in run.limits if one.bound is not None]:
         over, worst = max(known, key=lambda each: each[0])
         size = max(one.violation + (one.bound or 0.0) for _, one in known)
         law = f"each limit, {worst.name} first, is broken within its measured bound"
         ends = over if feasible else -math.inf, over
-        yield CertificateCheck("limits", law, *ends, slack + rounding(run) * size)
+        yield CertificateCheck("limits", law, *ends, slack + eps * size)
+
+
+def within(
+    name: str, law: str, ends: tuple[float, float], most: float | None, slack: float, eps: float
+) -> Iterator[CertificateCheck]:
+    """The check that a number between these ends is at most `most`, if there is such a bound, up to
+    rounding.
+    """
+    if most is not None:
+        yield CertificateCheck(name, law, *ends, most + slack + eps * abs(most))
 
 
 def feasibility_slack(run: Run, rounds: int) -> float:

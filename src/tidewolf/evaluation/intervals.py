@@ -328,8 +328,5 @@ def _checks(run: Run, every: Sequence[Interval]) -> Iterator[certificate.Certifi
             ("regret", each.regret or (-math.inf, math.inf), eps * losses),
             ("violation", (least, each.violation), eps * each.violation + per_round * each.length),
         ):
-            bound: float | None = getattr(each.bound, name)
-            if bound is not None:
-                law = f"the {name} of {each} is within its measured bound"
-                allowed = bound + slack + eps * abs(bound)
-                yield certificate.CertificateCheck(name, law, *ends, allowed)
+            law, bound = f"the {name} of {each} is within its measured bound", each.bound
+            yield from certificate.within(name, law, ends, getattr(bound, name), slack, eps)
