@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import tidewolf as tw
+from tidewolf.core.arrays import SILENCE
 from tidewolf.core.errors import CheckpointError
 from tidewolf.storage import File
 
@@ -29,7 +30,7 @@ COSTS, CAPACITIES = np.random.default_rng(14).random((2, 2_000, 3))
 
 def interrupted(point, files, do, *args):
     """Do it, interrupted at its `point`-th moment in these files; whether it has so many."""
-    moments = count()
+    moments, silent = count(), SILENCE.depth
 
     def hook(frame, event, arg):
         code = frame.f_code
@@ -47,6 +48,8 @@ def interrupted(point, files, do, *args):
         return True
     finally:
         sys.setprofile(None)
+        while SILENCE.depth > silent:  # its end was interrupted
+            SILENCE.__exit__()
 
 
 def observe(session, t, round=None):

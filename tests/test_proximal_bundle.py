@@ -60,8 +60,12 @@ def posed(K, constraints, rng, delta, alpha, far=0.8):
     return PenaltyTask(K, constraints, y, d, delta, alpha, np.array(K.center))
 
 
+def breach(task, x):
+    return float(np.maximum(task.constraints.values(x), 0.0).sum())
+
+
 def h(task, x):
-    return task.value(x, task.breach(x))
+    return task.value(x, breach(task, x))
 
 
 def scale(task):
@@ -77,7 +81,7 @@ def honest(task, solved, rng, *others):
     off = solved.x - task.center
     assert np.linalg.norm(off) <= K.radius + 1e-12 * reach
     assert np.linalg.norm(off - K.tangent(off)) <= 1e-11 * reach
-    assert solved.breach == task.breach(solved.x)
+    assert solved.breach == breach(task, solved.x)
     assert solved.gap >= 0.0
     assert solved.looks >= 1
     bound = h(task, solved.x) - solved.gap

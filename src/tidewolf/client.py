@@ -193,9 +193,8 @@ class Client(AbstractContextManager["Client"]):
         self.name, self.url = session, _checked_url(url)
         self._attempts = arrays.as_count(attempts, "The number of attempts")
         self._timeout = min(arrays.as_number(timeout, "The timeout", above=0.0), _LONGEST)
-        self._headers = {"content-type": "application/json"}
-        if token is not None:
-            self._headers["authorization"] = f"Bearer {token}"
+        bearer = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._headers = {"content-type": "application/json"} | bearer
         # held while the round of an observation is found, and the observation sent
         self._turn = threading.RLock()
         # the round that stands, from 0, as far as this client knows
@@ -259,11 +258,10 @@ class Client(AbstractContextManager["Client"]):
         )
         if isinstance(advice, Mapping):
             advice = {name: self._in_order(x, name) for name, x in advice.items()}
-        body = _side_info(round_info.RoundInfo(time, context, advice, None, unavailable))
-        if round is not None:
-            body["round"] = arrays.as_count(round, "The round", least=0) + 1
-        if deadline is not None:
-            body["deadline"] = arrays.as_number(deadline, "The deadline", least=0.0)
+        known = round_info.RoundInfo(time, context, advice, None, unavailable)
+        asked = None if round is None else arrays.as_count(round, "The round", least=0) + 1
+        limit = None if deadline is None else arrays.as_number(deadline, "The deadline", least=0.0)
+        body = _side_info(known, round=asked, deadline=limit)
         answer = self._ask("POST", "/decisions", body)
         with self._turn:
             number = int(answer["round"]) - 1
@@ -488,12 +486,15 @@ class Client(AbstractContextManager["Client"]):
         )
 
 
-def _side_info(info: round_info.RoundInfo) -> dict[str, Any]:
-    given = {"time": info.time, "context": info.context, "unavailable": info.unavailable}
-    if not isinstance(info.context, str | int | float | None):
-        given["context"] = arrays.to_numpy(info.context).tolist()
-    if info.advice:
-        given["advice"] = {name: _numbers(x, name) for name, x in info.advice.items()}
+def _side_info(info: round_info.RoundInfo, **more: Any) -> dict[str, Any]:
+    is_plain = isinstance(info.context, str | int | float | None)
+    given = {
+        "time": info.time,
+        "context": info.context if is_plain else arrays.to_numpy(info.context).tolist(),
+        "unavailable": info.unavailable,
+        "advice": {name: _numbers(x, name) for name, x in (info.advice or {}).items()} or None,
+        **more,
+    }
     return {key: part for key, part in given.items() if part is not None}
 
 

@@ -576,9 +576,8 @@ class LastRound:
     def outlook(self, x: Array, before: Array | None) -> Outlook | None:
         if self.feedback is None:
             return None
-        gain, given = None, self.gradients
-        if before is not None and given is not None:
-            gain = arrays.inner(given.loss_gradient, before - x)
+        given = None if before is None else self.gradients
+        gain = None if given is None else arrays.inner(given.loss_gradient, before - x)
         (loss, limit), (loss_before, _) = self.values(x), self.values(before)
         return Outlook(
             self.feedback.round, loss, loss_before, limit, self.values(self.feedback.x)[1], gain

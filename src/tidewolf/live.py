@@ -46,7 +46,6 @@ first, because it may be in the middle of a write.
 
 import json
 import math
-import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -526,7 +525,7 @@ class LiveRunner(AbstractContextManager["LiveRunner"]):
         self,
         reader: building.RoundReader,
         learner: base.Learner[Any],
-        database: str | os.PathLike[str],
+        database: str | Path,
         *,
         read_only: bool = False,
     ) -> None:

@@ -1045,10 +1045,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
         costs: Array | None = None,
     ) -> None:
         """`last` is what is remembered of costs after this, `costs` those of it that were seen."""
-        keeper, now, content = self._keeper, self._progress, None
+        keeper, now = self._keeper, self._progress
         learner, pending, current = keeper.learner, waiting(now), current_round(now)
-        if number is not None or keeper.numbered or pending:
-            content = observation.content(seen, played, costs)
+        is_numbered = number is not None or keeper.numbered or pending
+        content = observation.content(seen, played, costs) if is_numbered else None
         number = current if number is None else number
         own = decision(now, number) if pending else None
         if own is None and number != current:
@@ -1070,9 +1070,7 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
             self._progress is not before, "A function called observe while it was evaluated."
         )
         is_committed = is_committed or capabilities.is_committed(learner, before)
-        point = x if played is None else played
-        if played is None and learner.needs is Bandit:
-            point = explanation.played_point(learner, before, seen, x)
+        point = explanation.played_point(learner, before, seen, x) if played is None else played
         events.append(Observe(arrival, is_committed))
         with base.few_threads(learner.K):
             copy_context().run(self._take, events, content, RoundFeedback(number, seen, point))

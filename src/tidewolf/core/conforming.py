@@ -41,9 +41,8 @@ def allowed_infeasibility(K: oracle.HasLMO, x: Array) -> float:
 
 
 def is_member(K: oracle.HasLMO, x: Any) -> bool:
-    if not is_array(x) or tuple(x.shape) != K.shape:
-        return False
-    return bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
+    fits = is_array(x) and tuple(x.shape) == K.shape
+    return fits and bool(K.infeasibility(x) <= allowed_infeasibility(K, x))
 
 
 def _fitting(value: Any, hint: Any, begun: Any, name: str, K: oracle.HasLMO) -> Any:

@@ -289,13 +289,8 @@ def announce() -> None:
 
 
 def _entries(args: tuple[Any, ...]) -> int:
-    most = 0
-    for arg in args:
-        if isinstance(arg, np.ndarray):
-            most = max(most, arg.size)
-        elif type(arg) is tuple:
-            most = max(most, _entries(arg))
-    return most
+    sizes = (_entries(arg) if type(arg) is tuple else getattr(arg, "size", 0) for arg in args)
+    return max(sizes, default=0)
 
 
 def _numbers(found: Any) -> Any:

@@ -479,21 +479,6 @@ def sparse_multiply(starts, indices, values, gram, row, zeros):  # type: ignore[
 
 
 @light_kernel
-def sparse_store(  # type: ignore[no-untyped-def]
-    starts, indices, values, gram, row, new_indices, new_values, zeros
-):
-    """A vertex as the next row, with its products; `zeros` has an entry for each of a point's, and
-    is as it was afterwards.
-    """
-    start = starts[row]
-    starts[row + 1] = start + len(new_indices)
-    for p in range(len(new_indices)):
-        indices[start + p] = new_indices[p]
-        values[start + p] = new_values[p]
-    sparse_multiply(starts, indices, values, gram, row, zeros)
-
-
-@light_kernel
 def sparse_combine(starts, indices, values, weights, point):  # type: ignore[no-untyped-def]
     unsigned = indices.view(np.uint32)
     for row in range(len(weights)):

@@ -31,7 +31,6 @@ replaced by the nearest member, and a note gives the distance. A row farther out
 
 import json
 import math
-import os
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -570,7 +569,7 @@ class Sweep:
         return table.replace_schema_metadata({"tidewolf": f"sweep {jobs.ROWS_FORMAT}"})
 
 
-def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: Any) -> Sweep:
+def sweep(planned: Sequence[jobs.Job], folder: Path, **how: Any) -> Sweep:
     """Play the jobs that have no row in the folder yet, and write results.parquet.
 
     `how` is that of `play_jobs`: its engine, force, and progress. A folder that holds another sweep
@@ -578,7 +577,6 @@ def sweep(planned: Sequence[jobs.Job], folder: str | os.PathLike[str], **how: An
     """
     from pyarrow import parquet
 
-    folder = Path(folder)
     found = Sweep(jobs.play_jobs(planned, folder, "sweep", "sweep.jsonl", (RESULTS, PAGE), **how))
     with checkpoint.writing(folder / RESULTS) as file:
         parquet.write_table(found.table(), file)

@@ -61,7 +61,6 @@ from inspect import signature
 from itertools import count, product
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias, final
-from uuid import uuid4
 
 from tidewolf.core import checkpoint, feedback, settings, sparse
 from tidewolf.core.arguments import as_kind, import_extra, shown
@@ -684,7 +683,7 @@ def _on_cluster(distributed: Any, address: str, tasks: Mapping[int, Task]) -> An
             "tcp://10.0.0.1:8786."
         ) from None
     with client:
-        together, here = uuid4().hex, versions()
+        together, here = os.urandom(16).hex(), versions()
         keys = {f"tidewolf-{together}-{number}": number for number in tasks}
         futures = [
             # workers may have other disks: they keep no recordings

@@ -73,8 +73,10 @@ class Adviser(values.Value, ABC):
 
     A subclass gives `names`, one per expert, and proposes a point for each. With `waits` it is
     asked when the side information of the round is known; else right after the round before, with
-    `info=None`. An adviser that raises an error, or proposes a point outside the set, is skipped in
-    that round of a session.
+    `info=None`. With `needs_functions`, `observe` gets the functions themselves. With
+    `gives_members` its points are members of the set for sure; others are checked in every round.
+    An adviser that raises an error, or proposes a point outside the set, is skipped in that round
+    of a session.
 
     Examples
     --------
@@ -96,9 +98,7 @@ class Adviser(values.Value, ABC):
     """
 
     needs_functions: ClassVar[bool] = False
-    """whether `observe` has use for the functions themselves"""
     gives_members: ClassVar[bool] = False
-    """whether its points are members of the set for sure; others are checked in every round"""
 
     @property
     @abstractmethod

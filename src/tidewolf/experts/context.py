@@ -40,7 +40,8 @@ _ROUNDING = 1e-6  # How far from 1 the sum of weights may be, which then are sca
 class Context(values.Value, ABC):
     """Abstract: the kind of the next round, from its side information.
 
-    A subclass is a frozen dataclass with `cells` and `features`.
+    A subclass is a frozen dataclass with `features` and `cells`, how many cells there are, a whole
+    number from 1: a field or a property.
 
     Examples
     --------
@@ -49,7 +50,6 @@ class Context(values.Value, ABC):
     """
 
     cells: Any
-    """how many cells there are, a whole number from 1; a field or a property of a subclass"""
 
     @abstractmethod
     def features(self, info: round_info.RoundInfo | None, t: int) -> Features | None:

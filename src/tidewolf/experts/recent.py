@@ -157,12 +157,8 @@ def _own(array: Array) -> Array:
 class Drops(NamedTuple):
     """Squared drops, one mean a limit, and how many there were."""
 
-    mean2: Floats
-    counted: int
-
-    @classmethod
-    def none(cls) -> "Drops":
-        return cls(frozen(np.zeros(0)), 0)
+    mean2: Floats = frozen(np.zeros(0))
+    counted: int = 0
 
     def after(self, before: Batch, now: Batch, x: Array) -> "Drops":
         """With the drop from one round's limits to the next one's, at the point played in the
@@ -176,7 +172,7 @@ class Drops(NamedTuple):
                 for limit in (before, now)
             )
         if old.size != new.size:
-            return Drops.none()
+            return Drops()
         drop = np.subtract(new.reshape(-1), old.reshape(-1), dtype=np.float64)
         drop2 = np.minimum(np.maximum(drop, 0.0), LARGEST_DROP)
         drop2 *= drop2
@@ -188,7 +184,7 @@ class Drops(NamedTuple):
         ones have the mean of the others. None if limits are not on single entries.
         """
         if len(self.mean2) != len(entries) or not (entries >= 0).any():
-            return Drops.none()
+            return Drops()
         there = entries >= 0
         mean2 = np.full(size, self.mean2[there].mean())
         mean2[entries[there]] = self.mean2[there]

@@ -202,9 +202,7 @@ class Resolve(Adviser):
 
     def start(self, K: HasLMO) -> ResolveState:
         pool = Pool((K.atom(K.center),), (0,)) if self._by_columns(K) else Pool()
-        return ResolveState(
-            RecentRounds(), Drops.none(), K.center, (COLD,) * len(self.headroom), pool
-        )
+        return ResolveState(RecentRounds(), Drops(), K.center, (COLD,) * len(self.headroom), pool)
 
     def migrated(self, K: HasLMO, state: ResolveState, entries: Int64s) -> ResolveState:
         """Without the functions that it saw; the drops of capacities stay."""

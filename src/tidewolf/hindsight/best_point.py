@@ -158,14 +158,13 @@ class BestPoint:
         """
         d, lower, upper = self._description, program.lower.copy(), program.upper.copy()
         shift = np.zeros(len(out)) if d.shift is None else d.shift
-        for i in np.flatnonzero(out).tolist():
-            columns, factor = [i], 1.0
-            if d.lift is not None:
-                row = d.lift[[i], :].toarray()[0] if sparse.is_sparse(d.lift) else d.lift[i]
-                columns, factor = np.flatnonzero(row).tolist(), float(row.max() + row.min())
-            if len(columns) > 1:
-                return None
-            lower[columns] = upper[columns] = -shift[i] / (factor or 1.0) / self.unit
+        rows = sp.csr_array(sp.eye_array(len(out)) if d.lift is None else d.lift)[out, :]
+        rows.eliminate_zeros()
+        counts = np.diff(rows.indptr)
+        if counts.max(initial=0) > 1:
+            return None
+        fixed = -shift[out][counts > 0] / rows.data / self.unit
+        lower[rows.indices] = upper[rows.indices] = fixed
         return program._replace(lower=lower, upper=upper)
 
     def best(self, program: Program, headroom: Floats | None = None, bases: Bases = COLD) -> Best:

@@ -12,7 +12,12 @@ import numpy as np
 
 from tidewolf.core.arrays import frozen
 from tidewolf.core.jit import Indirect, kernel, light_kernel
-from tidewolf.core.vertices import first_is_whole, sparse_combine, sparse_inner, sparse_store
+from tidewolf.core.vertices import (
+    first_is_whole,
+    sparse_combine,
+    sparse_inner,
+    sparse_multiply,
+)
 
 # Weights up to this become 0.
 DROP = 1e-13
@@ -264,9 +269,10 @@ def nearest_member(  # type: ignore[no-untyped-def]
                 return TABLE_TAKEN
             if count == len(gram) or starts[count] + size > len(columns):
                 return NO_ROOM
-            sparse_store(
-                starts, columns, entries, gram, count, indices[:size], values[:size], zeros
-            )
+            starts[count + 1] = starts[count] + size
+            copy_to(indices[:size], columns[starts[count] :])
+            copy_to(values[:size], entries[starts[count] :])
+            sparse_multiply(starts, columns, entries, gram, count, zeros)
             weights[count] = step
             count += 1
             filled = count
@@ -310,7 +316,8 @@ def nearest_member(  # type: ignore[no-untyped-def]
             length2 = max(0.0, x2 - 2.0 * x_v + v2)
         last = gap * gap <= tol * distance2 or at[CALLS] >= at[BUDGET]
         shift = max(0.0, 1.0 - gap / distance2) if last else 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(len(x)):
             y[e] += shift * r[e]
             x[e] *= 1.0 - step
@@ -504,7 +511,8 @@ def factored_step(  # type: ignore[no-untyped-def]
             stages[b] = ENDING
             shift = max(0.0, 1.0 - gap / distance2)
             moved = moved or shift > 0.0
-        step = min(1.0, max(0.0, (1.0 - shift) * drop / length2)) if length2 > 0.0 else 0.0
+        step = max(0.0, (1.0 - shift) * drop / length2) if length2 > 0.0 else 0.0
+        step = 1.0 if step > 1.0 - DROP else step  # a vertex itself
         for e in range(begin, end):
             y[e] += shift * r[e]
         found = -1

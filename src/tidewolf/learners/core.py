@@ -68,9 +68,9 @@ from tidewolf.methods.steps.lyapunov import DualState, LyapunovWeights, Surrogat
 from tidewolf.methods.steps.slopes import Given, Slopes, tangent_gradients
 from tidewolf.sets.base import Compiled, Factors
 
+# By which share urgencies differ at least. While points stand at the center, every iterate on the
+# ball is at the distance R from its point, and rounding would decide which one the oracle serves.
 NEAR_TIE = 1e-9
-"""By which share urgencies differ at least. While points stand at the center, every iterate on the
-ball is at the distance R from its point, and rounding would decide which one the oracle serves."""
 
 
 Observed: TypeAlias = Sequence[PlayedRound]

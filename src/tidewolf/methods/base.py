@@ -72,7 +72,23 @@ NEEDS_SLOPES = Bound(
 
 @dataclass(frozen=True)
 class Record:
-    """What a run measured, round by round, and where it ended."""
+    """What a run measured, round by round, and where it ended.
+
+    Parameters
+    ----------
+    losses, violations : array
+        The loss and the violation of each round.
+    calls : array
+        The oracle calls of each round.
+    distances : array
+        ||x - y|| of each round.
+    final_state : NamedTuple
+        The state after the last round.
+    ends : array
+        After how many rounds each update came.
+    measures : array
+        The learner's running numbers after each update, one row each; see `Diagnosed.measures`.
+    """
 
     losses: Floats
     violations: Floats
@@ -80,9 +96,7 @@ class Record:
     distances: Floats
     final_state: Any
     ends: Int64s
-    """after how many rounds each update came"""
     measures: Floats
-    """the learner's running numbers after each update, one row each; see `Diagnosed.measures`"""
 
     @property
     def rounds(self) -> int:
@@ -218,12 +232,12 @@ def _check(cls: type) -> None:
 
 
 class Learner(values.Value, ABC, Generic[S]):
-    """Abstract base of learners: a frozen dataclass of settings, with its set K among them."""
+    """Abstract base of learners: a frozen dataclass of settings, among them K, the set that every
+    played point belongs to. `needs` is the feedback that `update` takes.
+    """
 
     K: oracle.HasLMO
-    """the set that every played point belongs to"""
     needs: ClassVar[type[FullInformation] | type[FirstOrder] | type[Bandit]]
-    """the feedback that `update` takes"""
     state_type: ClassVar[type]
 
     def __init_subclass__(cls) -> None:

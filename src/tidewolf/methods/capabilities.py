@@ -79,20 +79,29 @@ class Migrates(Capability):
 
 
 class LimitBound(NamedTuple):
-    """What is known of one of the constraints of a round."""
+    """What is known of one of the constraints of a round.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    violation : float
+        Its total violation.
+    bound : float, optional
+        The most that theory allows of it; None if it says nothing.
+    """
 
     name: str
     violation: float
-    """its total violation"""
     bound: float | None
-    """the most that theory allows of it; None if it says nothing"""
 
 
 class WeighsConstraints(Capability):
-    """May have a weight and a bound of its own for each constraint of a round."""
+    """May have a weight and a bound of its own for each constraint of a round. With
+    `per_constraint` its feedback has each constraint of a round by itself.
+    """
 
     per_constraint: bool = False
-    """whether its feedback has each constraint of a round by itself"""
 
     @abstractmethod
     def limit_bounds(self, record: Record) -> tuple[LimitBound, ...]:
@@ -102,31 +111,50 @@ class WeighsConstraints(Capability):
 
 
 class Expert(NamedTuple):
-    """One of the experts whose proposals a learner mixes."""
+    """One of the experts whose proposals a learner mixes.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    kind : str
+        "descent", "context" or "advice".
+    weight : float
+        Its weight in the last round.
+    mean_weight : float
+        Its mean weight over the rounds so far.
+    guard : float
+        The most that the run loses to it, in loss plus weighted violation: A_i/V, in units of f.
+    loss : float, optional
+        What it would have lost in all. None: the functions were not seen.
+    violation : float, optional
+        Its total violation, likewise.
+    rounds : int
+        In how many rounds it had a proposal.
+    solves : int, default 0
+        Linear programs solved for it.
+    calls : int, default 0
+        Oracle calls made for it.
+    outside : float, default 0.0
+        The largest distance of its points from the set, before they were brought in.
+    run_loss : float, optional
+        What the run lost in the same rounds. None: the functions were not seen.
+    run_violation : float, optional
+        What the run violated in the same rounds, likewise.
+    """
 
     name: str
     kind: str
-    """"descent", "context" or "advice" """
     weight: float
-    """in the last round"""
     mean_weight: float
-    """over the rounds so far"""
     guard: float
-    """the most that the run loses to it, in loss plus weighted violation: A_i/V, in units of f"""
     loss: float | None
-    """what it would have lost in all; None if the functions were not seen"""
     violation: float | None
-    """its total violation, likewise"""
     rounds: int
-    """in which it had a proposal"""
     solves: int = 0
-    """linear programs solved for it"""
     calls: int = 0
-    """oracle calls made for it"""
     outside: float = 0.0
-    """the largest distance of its points from the set, before they were brought in"""
     run_loss: float | None = None
-    """what the run lost in the same rounds; None if the functions were not seen"""
     run_violation: float | None = None
 
 
@@ -141,11 +169,19 @@ class Proposal(NamedTuple):
 class Guard(NamedTuple):
     """The guard inequality of an expert over its rounds, in units of the loss:
     sum (f(x) - f(z)) + sum w/V (g^+(x) - g^+(z)) <= A/V.
+
+    Parameters
+    ----------
+    name : str
+        What the expert is called.
+    left : float, optional
+        The left side. None: the functions were not seen at the expert's points.
+    right : float
+        The right side.
     """
 
     name: str
     left: float | None
-    """None if the functions were not seen at the expert's points"""
     right: float
 
 

@@ -150,9 +150,6 @@ class EveryRound(late.KeepsPending[S], Clocked[S]):
         """
         return self.act(state)
 
-    def limit_price(self, state: S) -> float:
-        return 0.0
-
     def update(self, state: S, feedback: FirstOrder) -> S:
         self._require_none_pending(state)
         x, own = self.act(state), self.stands_at(state)
@@ -189,7 +186,7 @@ class EveryRound(late.KeepsPending[S], Clocked[S]):
         """With the price of not having played its own point: the offsets against that."""
         price, limits = apart.loss_offset, apart.constraint_offset
         if limits != 0.0:
-            price += self.limit_price(state) * limits
+            price += (self.limit_price(state) or 0.0) * limits
         after: S = late.priced(state, price)
         return after
 

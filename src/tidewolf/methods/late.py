@@ -69,19 +69,28 @@ class Committed(NamedTuple):
 
 
 class Overrides(NamedTuple):
-    """What overrides cost so far: loss and violation of what was played, and of the decisions."""
+    """What overrides cost so far: loss and violation of what was played, and of the decisions.
+
+    Parameters
+    ----------
+    rounds : int, default 0
+        In how many rounds another point was played.
+    price : float, default 0.0
+        sum <s_t, played - decision>/V, in units of the loss.
+    valued : int, default 0
+        How many of these rounds had functions that were seen.
+    loss, violation : float, default 0.0
+        At what was played, over those.
+    own_loss, own_violation : float, default 0.0
+        At the decisions.
+    """
 
     rounds: int = 0
-    """in which another point was played"""
     price: float = 0.0
-    """sum <s_t, played - decision>/V, in units of the loss"""
     valued: int = 0
-    """those of them whose functions were seen"""
     loss: float = 0.0
-    """at what was played, over these"""
     violation: float = 0.0
     own_loss: float = 0.0
-    """at the decisions"""
     own_violation: float = 0.0
 
     @property

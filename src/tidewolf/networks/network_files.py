@@ -17,7 +17,6 @@ too, unless that has a column of its own. A table without names, its columns num
 the links in their order.
 """
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from os import PathLike
@@ -427,7 +426,7 @@ def of_graph(
     capacity = graph.numbers.get(CAPACITY, np.full(count, np.nan))
     for i in np.flatnonzero(~(length > 0.0))[:1].tolist():
         raise InvalidInput(f"{graph.places[i]}: the length must be above 0, not {length[i]:g}.")
-    most = [None if math.isnan(each) else each for each in capacity.tolist()]
+    most = [None if np.isnan(each) else each for each in capacity.tolist()]
     named = ("",) * count if graph.both_ways else graph.names
     ends_of = zip(*graph.links, strict=True)
     link_rows = list(zip(*ends_of, length.tolist(), most, named, strict=True))

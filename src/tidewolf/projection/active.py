@@ -250,20 +250,18 @@ class ActiveSet(Combination):
         """`project` without its checks: y is finite, of the right shape, and the caller's to give
         away. `shared`: the table serves others, too, so no row leaves it (see methods/pool.py).
         """
-        atoms, weights, x = self.atoms, self.weights, self.x
-        known = (
-            type(atoms) is SparseAtoms and type(y) is np.ndarray and y.dtype == x.dtype == DOUBLE
-        )
-        if isinstance(K, base.Compiled) and known:
-            found = search(K, (atoms, weights, x), y, tol, float(budget))._replace(warm=self.warm)
+        start = self.atoms, self.weights, self.x, self.warm
+        plain = type(self.atoms) is SparseAtoms and type(y) is np.ndarray
+        if isinstance(K, base.Compiled) and plain and y.dtype == self.x.dtype == DOUBLE:
+            parts, y, calls, distance2, used = search(K, start, y, tol, float(budget))
         else:
-            found = search_any(K, (atoms, weights, x, self.warm), y, tol, budget)
-        y, active = arrays.frozen(found.y), self.at(found.atoms, found.weights, found.x, found.warm)
-        if found.calls or len(found.weights) > K.dimension + 1 + SPARE:
-            active = active.reduced(found.used, K, shared)
-        same = active.x is found.x
-        distance2 = found.distance2 if same else arrays.inner(active.x - y, active.x - y)
-        return Remembered(active.x, y, found.calls, distance2, active)
+            parts, y, calls, distance2, used = search_any(K, start, y, tol, budget)
+        active, y = self.at(*parts), arrays.frozen(y)
+        if calls or len(active.weights) > K.dimension + 1 + SPARE:
+            active = active.reduced(used, K, shared)
+        if active.x is not parts[2]:
+            distance2 = arrays.inner(active.x - y, active.x - y)
+        return Remembered(active.x, y, calls, distance2, active)
 
     def avoiding(self, K: oracle.HasLMO, out: Bools, vertex: Vertex | None) -> Array | None:
         vertices = self.atoms.vertices[: len(self.weights)]

@@ -28,7 +28,7 @@ from typing import NamedTuple
 from tidewolf.core import arrays, errors
 from tidewolf.core.oracle import Answer, HasLMO, as_set
 from tidewolf.core.types import Array
-from tidewolf.kernels.active_set import ORACLE_SLACK
+from tidewolf.kernels.active_set import DROP, ORACLE_SLACK
 from tidewolf.sets.base import membership_tolerance
 
 
@@ -245,7 +245,8 @@ def line_search(found: FrankWolfeGap, shift: float = 0.0) -> float:
     """
     if found.length2 <= 0.0:
         return 0.0
-    return min(1.0, max(0.0, (1.0 - shift) * found.drop / found.length2))
+    step = max(0.0, (1.0 - shift) * found.drop / found.length2)
+    return 1.0 if step > 1.0 - DROP else step  # a vertex itself, without rounding
 
 
 def as_projection_points(K: HasLMO, y: Array, x0: Array) -> tuple[Array, Array]:

@@ -31,7 +31,7 @@ atoms, one difference and three sums of products.
 
 import math
 from functools import cache
-from typing import Any, NamedTuple, Never
+from typing import Any, Never, TypeAlias
 
 import numpy as np
 
@@ -58,16 +58,10 @@ TIE_SHARE = 1e-10
 PASSES = 4
 
 
-class SearchResult(NamedTuple):
-    atoms: Atoms
-    weights: Floats
-    x: Array
-    y: Array
-    calls: int
-    distance2: float
-    used: int
-    # what a next call at a nearby direction may start from
-    warm: Array | None = None
+# What an active set is made of: a table, weights, their point, and what the oracle may start from.
+Parts: TypeAlias = tuple[Any, Floats, Array, Array | None]
+# Such, an infeasible iterate, oracle calls, the squared distance between the two, atoms in use.
+Ending: TypeAlias = tuple[Parts, Array, int, float, int]
 
 
 def make_way(code: int, atoms: SparseAtoms, count: int, at: Floats) -> SparseAtoms:
@@ -88,11 +82,9 @@ def refuse(x: Floats, y: Floats, answer: tuple[NDArray, NDArray], at: Floats) ->
     raise oracle_error(vertex.inner(r), 0.0, arrays.inner(r, x))
 
 
-def search(
-    K: Compiled, start: tuple[SparseAtoms, Floats, Floats], y: Floats, tol: float, budget: float
-) -> SearchResult:
-    """From a table, weights and their point x towards y, all in double precision."""
-    atoms, weights, x = start
+def search(K: Compiled, start: Parts, y: Floats, tol: float, budget: float) -> Ending:
+    """From an active set towards y, on a sparse table in double precision."""
+    atoms, weights, x, warm = start
     at, n, count = np.zeros(kernels.PLACES), len(x), len(weights)
     at[kernels.COUNT], at[kernels.BUDGET] = count, budget
     x, moved, r = x.copy(), y.copy(), np.empty(n)
@@ -117,7 +109,7 @@ def search(
             refuse(x, moved, answer, at)
         atoms = make_way(code, atoms, count, at)
     ends = (int(at[kernels.CALLS]), float(at[kernels.DISTANCE2]), int(at[kernels.USED]))
-    return SearchResult(atoms, weights[:count], x, moved if at[kernels.LAST] > 0.0 else y, *ends)
+    return (atoms, weights[:count], x, warm), moved if at[kernels.LAST] > 0.0 else y, *ends
 
 
 def tie_margin(K: Any) -> float:
@@ -143,12 +135,7 @@ def _on_bytes(minimiser: Kernel[int], dtype: np.dtype[Any]) -> Kernel[int]:
     return on_bytes
 
 
-def search_any(
-    K: HasLMO, start: tuple[Atoms, Floats, Array, Array | None], y: Array, tol: float, budget: float
-) -> SearchResult:
-    """From an active set, a table, weights, their point and what the oracle may start from, towards
-    y.
-    """
+def search_any(K: HasLMO, start: Parts, y: Array, tol: float, budget: float) -> Ending:
     atoms, weights, x, warm = start
     x, y, calls, last = arrays.like(x, y), arrays.frozen(y), 0, False
     r = x - y
@@ -186,9 +173,7 @@ def search_any(
         slopes = (1.0 - shift) * slopes + step * (gram[:, row] - gram @ weights)
         weights = (1.0 - step) * weights
         weights[row] += step
-    return SearchResult(
-        atoms, weights, x, y, calls, distance2, int(np.count_nonzero(weights)), warm
-    )
+    return (atoms, weights, x, warm), y, calls, distance2, int(np.count_nonzero(weights))
 
 
 def tied_row(

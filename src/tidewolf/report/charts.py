@@ -252,16 +252,10 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
 
     (wide, high), (left, bottom, right, top) = chart.size, chart.edges
     with matplotlib.rc_context(_SETTINGS):
-        drawn = Figure(figsize=(wide / 72, high / 72), dpi=72)
+        drawn = Figure(figsize=(wide / 72, high / 72), dpi=72, facecolor="none")
         box = (left / wide, bottom / high, 1 - (left + right) / wide, 1 - (bottom + top) / high)
-        tooltip = chart.draw(drawn.add_axes(box), PAGE)
-        buffer = io.StringIO()
-        drawn.savefig(
-            buffer,
-            format="svg",
-            transparent=True,
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
+        tooltip = chart.draw(drawn.add_axes(box, facecolor="none"), PAGE)
+        document = saved(drawn, "svg").decode()
     ends = ", ".join(f"{entry.label} {entry.value}".strip() for entry in chart.legend)
     return {
         "title": chart.title,
@@ -270,7 +264,7 @@ def figure(chart: Chart, *, tables: bool = True) -> dict[str, Any]:
         "wide": chart.wide,
         "legend": [{"style": style, "value": style.value} for style in chart.legend],
         "table": chart.table if tables else None,
-        "svg": inline(buffer.getvalue()),
+        "svg": inline(document),
         "size": (round(wide), round(high)),
         "tooltip": tooltip,
         "row": not any(entry.value for entry in chart.legend) or chart.wide,

@@ -151,8 +151,7 @@ class App(FastAPI):
         scope["app"] = self
         began, status, entered = time.perf_counter(), 0, False
         method, has_left = scope["method"], scope.get(requests.HAS_LEFT, bool)
-        if method == "HEAD":
-            scope = {**scope, "method": "GET"}
+        scope = {**scope, "method": "GET"} if method == "HEAD" else scope
 
         async def sent(message: MutableMapping[str, Any]) -> None:
             nonlocal status

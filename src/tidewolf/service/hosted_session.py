@@ -341,9 +341,11 @@ class ReadFeedback(NamedTuple):
         violation = max(0.0, worst) if math.isfinite(worst) else None
         if worst <= BROKEN:
             return known, violation, {}
-        names: Sequence[str] = [f"limit {i + 1}" for i in range(len(values))]
-        if self.functions is not None:
-            names = combined.limit_names(K, self.functions[1])
+        names: Sequence[str] = (
+            [f"limit {i + 1}" for i in range(len(values))]
+            if self.functions is None
+            else combined.limit_names(K, self.functions[1])
+        )
         if len(values) == 1 and names[0].startswith("limit "):
             names = [ONLY_LIMIT]
         broken = np.flatnonzero(values > BROKEN).tolist()
@@ -495,12 +497,19 @@ class HostedSession:
         return self._answer(number, note)
 
     def _side_info(self, body: m.DecisionRequest) -> dict[str, Any]:
-        given = {"time": body.time, "context": body.context, "unavailable": None, "advice": None}
-        if body.unavailable:
-            given["unavailable"] = self.entries.unavailable(body.unavailable)
-        if points := {name: x for name, x in (body.advice or {}).items() if x is not None}:
-            point = self.entries.point
-            given["advice"] = {name: point(points[name], f"The advice {name!r}") for name in points}
+        out, points = body.unavailable, body.advice or {}
+        point = self.entries.point
+        given = {
+            "time": body.time,
+            "context": body.context,
+            "unavailable": self.entries.unavailable(out) if out else None,
+            "advice": {
+                name: point(x, f"The advice {name!r}")
+                for name, x in points.items()
+                if x is not None
+            }
+            or None,
+        }
         return {key: it for key, it in given.items() if it is not None}
 
     def _decide(
@@ -512,10 +521,8 @@ class HostedSession:
     ) -> Note:
         is_current = number == self.session.round
         is_plain = not info and is_current and number not in self.session.pending
-        arguments: dict[str, Any] = info | ({} if is_current else {"round": number})
         deadline = self.settings.deadline if body.deadline is None else body.deadline
-        if deadline is not None:
-            arguments["deadline"] = deadline
+        arguments = info | {"round": None if is_current else number, "deadline": deadline}
         own, failure = self._tried(number, lambda: self.session.play(**arguments), not is_plain)
         incumbent = info.get("advice", {}).get(INCUMBENT)
         wanted = override(self.settings, None if incumbent is None else _flat(incumbent))
@@ -615,9 +622,8 @@ class HostedSession:
             "round": number + 1,
         }
         feedback = ReadFeedback.of(content, self.built)
-        played = None
-        if body.played is not None:
-            played = self.entries.point(body.played, "What was played")
+        point = self.entries.point
+        played = None if body.played is None else point(body.played, "What was played")
         refuse(
             number > current,
             f"Round {number + 1} was not asked for yet: ask for its decision first. Round "

@@ -124,8 +124,7 @@ class Request(models.Strict):
         tidewolf.core.errors.InvalidInput: round: round should be a valid integer, not '3'.
         """
         try:
-            found: Self = cls.__pydantic_validator__.validate_python(given, context=context)
-            return found
+            return cls.model_validate(given, context=context)
         except ValidationError as error:
             path, sentence = models.refusal(error, given, cls)
             keys = [str(key + 1 if isinstance(key, int) else key) for key in path]

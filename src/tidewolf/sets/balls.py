@@ -228,21 +228,19 @@ class Ellipsoid(base.ClosedForm, base.Projectable, base.Relaxable):
     center: Annotated[Array, settings.Numbers()] = None
 
     def _complete(self) -> None:
-        matrix = self.matrix
-        n = matrix.shape[0] if matrix.shape else 0
-        shape = tuple(matrix.shape)
-        square = n > 0 and shape in ((n,), (n, n))
+        shape = tuple(self.matrix.shape)
+        square = len(shape) in (1, 2) and len(set(shape)) == 1 and 0 not in shape
         self._require(square, "matrix", f"be n x n or n, not {shape}", errors.WrongShape)
-        center = np.zeros(n) if self.center is None else self.center
-        object.__setattr__(self, "center", frozen(like(center, matrix)))
+        center = np.zeros(shape[0]) if self.center is None else self.center
+        object.__setattr__(self, "center", frozen(like(center, self.matrix)))
         self._require_shape("center", self.shape)
-        A = to_numpy(matrix)
-        skew = float(np.max(np.abs(A - A.T))) if A.ndim == 2 else 0.0
-        least, most = float(np.min(self._eigen[0])), float(np.max(self._eigen[0]))
-        slack = eps_of(matrix) * float(np.max(np.abs(A)))
-        definite = skew <= 100 * slack and least > n * eps_of(matrix) * most and most > 0
+        A, eigenvalues, eps = to_numpy(self.matrix), self._eigen[0], eps_of(self.matrix)
+        skew = float(np.max(np.abs(A - A.T)))  # 0 of a vector
+        least, most = float(np.min(eigenvalues)), float(np.max(eigenvalues))
+        definite = least > shape[0] * eps * most and most > 0
         found = f"mirrored entries differ by {skew:.3g}, eigenvalues are {least:.3g} or more"
-        self._require(definite, "matrix", f"be symmetric and positive definite; {found}")
+        due = f"be symmetric and positive definite; {found}"
+        self._require(definite and skew <= 100 * eps * np.max(np.abs(A)), "matrix", due)
 
     @property
     def shape(self) -> Shape:

@@ -1,6 +1,7 @@
 """Simplices: shares of a total, capped, in groups, or weighted."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,14 @@ class _SumSet(base.ClosedForm, base.SparseSet, base.Projectable, base.Boxed, bas
     @property
     def shape(self) -> Shape:
         return (self.n,)
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: how far an entry is beyond its bounds, the error of the sum."""
+        return self.beyond(x)
+
+    @abstractmethod
+    def beyond(self, x: Array) -> float:
+        """The same of what is known to be finite and of the right shape."""
 
 
 def _weighted_sum(
@@ -153,8 +162,7 @@ class Simplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction if self.at_most else direction - mean_there(direction)
 
-    def infeasibility(self, x: Array) -> float:
-        """How far an entry is below the least, or the error of the sum."""
+    def beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = float(xp.sum(x)) - self.total
         return max(0.0, self._floor - float(xp.min(x)), off if self.at_most else abs(off))
@@ -277,8 +285,7 @@ class CappedSimplex(_SumSet):
     def tangent(self, direction: Array) -> Array:
         return direction - total(direction) / self.n if self.dimension else 0 * direction
 
-    def infeasibility(self, x: Array) -> float:
-        """The largest negative entry, entry above the cap, or error of the sum."""
+    def beyond(self, x: Array) -> float:
         xp = namespace(x)
         off = abs(float(xp.sum(x)) - self.total)
         return max(0.0, -float(xp.min(x)), float(xp.max(x)) - self.cap, off)

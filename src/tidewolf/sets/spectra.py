@@ -294,8 +294,16 @@ class SymmetricSpectral(Spectral):
 
     @property
     @abstractmethod
-    def spectrum(self) -> base.Projectable:
+    def spectrum(self) -> Simplex | CappedSimplex:
         """The set of the eigenvalues."""
+
+    def infeasibility(self, x: Array) -> float:
+        """The largest of: how far an eigenvalue is beyond its bounds, the error of their sum, the
+        difference between mirrored entries.
+        """
+        xp = arrays.namespace(x)
+        values = xp.linalg.eigvalsh(0.5 * x + 0.5 * x.T)
+        return max(self.spectrum.beyond(values), float(xp.max(xp.abs(x - x.T))))
 
     def atom(self, point: Array) -> Vertex:
         if point is self.center:
@@ -316,13 +324,6 @@ class TraceBound(SymmetricSpectral):
 
     tau: Annotated[float, settings.Number(above=0.0)] = 1.0
 
-    def infeasibility(self, x: Array) -> float:
-        """The largest of: minus the smallest eigenvalue, the error of the trace, the difference
-        between mirrored entries.
-        """
-        over = float(arrays.namespace(x).linalg.trace(x)) - self.tau
-        return max(0.0, -eigenvalues(x)[0], over if self.at_most else abs(over), asymmetry(x))
-
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
         root = math.sqrt(self.tau)
@@ -338,7 +339,7 @@ class TraceBound(SymmetricSpectral):
             LowRank(rows[:0, :] if none else rows), self.tau * size * gap, next_warm
         )
 
-    @property
+    @cached_property
     def spectrum(self) -> Simplex:
         return Simplex(self.n, self.tau, self.at_most)
 
@@ -370,16 +371,6 @@ def leading_eigenvectors(A: Array, k: int) -> tuple[Array, Array]:
         values, vectors = arrays.namespace(A).linalg.eigh(A)
     xp = arrays.namespace(values)
     return xp.flip(values)[:k], xp.flip(vectors, axis=1)[:, :k]
-
-
-def eigenvalues(x: Array) -> tuple[float, float]:
-    values = arrays.namespace(x).linalg.eigvalsh(0.5 * x + 0.5 * x.T)
-    return float(values[0]), float(values[-1])
-
-
-def asymmetry(x: Array) -> float:
-    xp = arrays.namespace(x)
-    return float(xp.max(xp.abs(x - x.T)))
 
 
 def traceless(direction: Array) -> Array:
@@ -608,14 +599,6 @@ class Fantope(SymmetricSpectral):
     def tangent(self, direction: Array) -> Array:
         return 0.0 * direction if self.k == self.n else traceless(direction)
 
-    def infeasibility(self, x: Array) -> float:
-        """The largest of: how far an eigenvalue is below 0 or above 1, the error of the trace, the
-        difference between mirrored entries.
-        """
-        low, high = eigenvalues(x)
-        off = abs(float(arrays.namespace(x).linalg.trace(x)) - self.k)
-        return max(0.0, -low, high - 1.0, off, asymmetry(x))
-
     def answer(self, direction: matrices.Matrix, warm: Array | None = None) -> oracle.Answer:
         size, reference = matrices.largest_entry(direction), matrices.example_array(direction)
         if self.k == self.n:
@@ -671,7 +654,7 @@ class Fantope(SymmetricSpectral):
             return _exact(A, self.k), 0.0
         return xp.flip(V, axis=0), self.k * (s + slack)
 
-    @property
+    @cached_property
     def spectrum(self) -> CappedSimplex:
         """{ 0 <= w <= 1, sum w = k }."""
         return CappedSimplex(self.n, 1.0, self.k)

@@ -195,12 +195,11 @@ class Journal(Generic[S]):
 
     def _keep(self, place: Place, rows: Sequence[Row], content: str | None) -> None:
         head = self._head._replace(last=place.last, link=place.link, epoch=self._epoch)
-        if head.last - head.snapshot >= self._every:
-            head = self._with_snapshot(head)
-        over, contents = {"observe": content or None, "expire": EXPIRED}, dict[int, str | None]()
-        if self.numbered or content is not None or any(row.kind == "expire" for row in rows):
-            contents = {row.round: over[row.kind] for row in rows if row.kind in over}
-        self._commit(head, place, rows, contents)
+        is_due = head.last - head.snapshot >= self._every
+        over = {"observe": content or None, "expire": EXPIRED}
+        numbered = self.numbered or content is not None or any(row.kind == "expire" for row in rows)
+        contents = {row.round: over[row.kind] for row in rows if numbered and row.kind in over}
+        self._commit(self._with_snapshot(head) if is_due else head, place, rows, contents)
 
     def _with_snapshot(self, head: Head) -> Head:
         head = head._replace(snapshot=head.last)
@@ -526,11 +525,11 @@ def _newer(what: str) -> errors.NewerFormat:
 
 
 def encode_info(info: round_info.RoundInfo) -> bytes:
-    given = {name: part for name, part in info._asdict().items() if part is not None}
-    if info.advice is not None:
-        given["advice"] = tuple(info.advice.items())
-    if info.forecast is not None:
-        given["forecast"] = tuple(map(_encode_function, info.forecast))
+    parts = info._asdict() | {
+        "advice": None if info.advice is None else tuple(info.advice.items()),
+        "forecast": None if info.forecast is None else tuple(map(_encode_function, info.forecast)),
+    }
+    given = {name: part for name, part in parts.items() if part is not None}
     return checkpoint.packed((_INFO, checkpoint.SavedRecord(given)))
 
 

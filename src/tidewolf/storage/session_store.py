@@ -45,7 +45,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, final
@@ -220,19 +220,19 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path.resolve() / NAME
         self.where = str(self.path)
-        self._lock: database.SQLite | None = None
+        self._closing = ExitStack()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._lock = database.locked(
+            lock = database.locked(
                 Path(f"{self.path}-lock"),
                 f"Another process serves the sessions in {self.path.parent}: stop it first, or "
                 "give another folder.",
             )
-            self.writer = opened(self.path)
-            self.reader = database.SQLite(self.path, "rw")
+            self._closing.enter_context(closing(lock))
+            self.writer = self._closing.enter_context(closing(opened(self.path)))
+            self.reader = self._closing.enter_context(closing(database.SQLite(self.path, "rw")))
         except BaseException as error:
-            if self._lock is not None:
-                self._lock.close()
+            self.close()
             if isinstance(error, OSError | sqlite3.Error):
                 raise database.explained(
                     error, self.where, "Give a folder where files can be made."
@@ -261,9 +261,7 @@ class Folder:
             yield db
 
     def close(self) -> None:
-        for connection in (self.reader, self.writer, self._lock):
-            if connection is not None:
-                connection.close()
+        self._closing.close()
 
 
 def opened(path: Path) -> database.SQLite:

@@ -95,9 +95,6 @@ class PenaltyTask(NamedTuple):
     alpha: float
     center: Floats
 
-    def breach(self, x: Floats) -> float:
-        return float(np.maximum(self.constraints.values(x), 0.0).sum())
-
     def value(self, x: Floats, breach: float) -> float:
         """h(x), given sum_t g_t^+(x)."""
         away = x - self.y
@@ -173,7 +170,7 @@ def solve_penalty(task: PenaltyTask, accuracy: float, budget: int = 100) -> Pena
     merged = _merged(task.constraints)
     if merged is not task.constraints:
         found = solve_penalty(task._replace(constraints=merged), accuracy, budget)
-        return found._replace(breach=task.breach(found.x))
+        return found._replace(breach=_look(task, found.x)[1])
     b, R, y, d = len(merged), task.K.radius, task.y.reshape(-1), task.d.reshape(-1)
     x, cuts, sizes = task.nearest(task.d), Cuts.none(y.size), np.zeros(b)
     values, breach = _look(task, x)
