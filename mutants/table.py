@@ -500,8 +500,8 @@ PATCHES = {
     },
     "kernels/large.py": {
         "large points leave the sum that they have": Patch(
-            " - rate * (costs[i] - mean) + lift",
-            " - rate * (costs[i] - mean)",
+            " - rate * (costs[i] - shift - mean) + lift",
+            " - rate * (costs[i] - shift - mean)",
             f"{ROUNDS}::test_large_points_are_played_as_small_ones",
         ),
         "large boxes give nothing back past a limit": Patch(

@@ -195,6 +195,17 @@ def test_large_points_are_played_as_small_ones(make, kind, n, options, monkeypat
     assert due[0].audit.numbers()[:3] == pytest.approx(due[1].audit.numbers()[:3], abs=1e-9)
 
 
+@pytest.mark.parametrize("name", ["simplex", "capped"])
+def test_large_points_do_not_see_what_all_costs_share(name, monkeypatch):
+    monkeypatch.setattr(compiled_rounds, "LARGE", 1)
+    K, rng = LARGE[name](2), np.random.default_rng(0)
+    costs, limits = rng.integers(-9, 9, (30, 3)), Capacity(np.full((30, 3), K.total / 3.0))
+    plain, far = (tw.Stream(Linear(costs + shared), limits) for shared in (0.0, 2.0**40))
+    learner = tw.LyapunovDescent(K)
+    for one, other in zip(tw.play(learner, plain), tw.play(learner, far), strict=True):
+        np.testing.assert_allclose(one.x, other.x, atol=1e-8)
+
+
 @pytest.mark.parametrize("name", ["simplex", "box"])
 def test_large_points_have_the_same_bits_however_they_come(name, tmp_path, monkeypatch):
     monkeypatch.setattr(compiled_rounds, "LARGE", 1)

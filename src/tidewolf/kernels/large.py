@@ -96,7 +96,7 @@ def bring(is_new, past, low, now):  # type: ignore[no-untyped-def]
 
 @kernel
 def move(  # type: ignore[no-untyped-def]
-    c, x, mean, middle, rate, lift, share, is_new, past, now, before, r
+    c, x, shift, mean, middle, rate, lift, share, is_new, past, now, before, r
 ):
     """What comes after the sums, but for the fullest entry, around a center of equal entries; r
     becomes x - y.
@@ -110,10 +110,12 @@ def move(  # type: ignore[no-untyped-def]
         bring(is_new, past[2], low, mine)
         costs, earlier, apart = c[low:high], before[low:high], r[low:high]
         for i in range(high - low):
-            gradients[i] += costs[i] - mean
+            gradients[i] += costs[i] - shift - mean
             sums[i] += own[i] - middle
         for i in range(high - low):
-            mine[i] = middle + share * ((mine[i] - middle) - rate * (costs[i] - mean) + lift)
+            mine[i] = middle + share * (
+                (mine[i] - middle) - rate * (costs[i] - shift - mean) + lift
+            )
             earlier[i] = mine[i]
             apart[i] = own[i] - mine[i]
 
@@ -241,7 +243,7 @@ def large_round(  # type: ignore[no-untyped-def]
         length2 += limit_rate * (2.0 * rate * fg + limit_rate * g2)
         share = R / math.sqrt(length2) if length2 > R * R and eta > 0.0 else 1.0
         lift = limit_rate * even
-        move(c, x, shift + mean, middle, rate, lift, share, is_new, past, now, before[0], r)
+        move(c, x, shift, mean, middle, rate, lift, share, is_new, past, now, before[0], r)
     Y[0, i] -= share * limit_rate
     before[0, i] = Y[0, i]
     r[i] = x[i] - Y[0, i]
