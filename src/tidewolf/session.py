@@ -58,6 +58,9 @@ from tidewolf.storage import Journal, SessionStore, backend
 S = TypeVar("S", bound=base.Progress)
 T = TypeVar("T")
 
+# These are made as fast as can be: each live round makes both.
+_step: Any = partial(tuple.__new__, Step)
+_place: Any = partial(tuple.__new__, Place)
 # Rounds that are decided at once, at most.
 MOST_AHEAD = 10_000
 
@@ -1028,10 +1031,10 @@ class Session(AbstractContextManager["Session[Any]"], Generic[S]):
                 return False
             found: Progressed = kernel.play(before, functions, 0, 1)
             if found.done:
-                step = Step(before.number, place, (), given)
+                step = _step((before.number, place, (), given))
                 self._past.add(step)
                 if journal is None:
-                    keeper.place = Place(found.after)
+                    keeper.place = _place((found.after, {}, 0, b""))
                 else:
                     journal.take_arrays(found, step, number is not None)
             return found.done > 0
