@@ -17,7 +17,7 @@ import numpy as np
 
 import tidewolf as tw
 
-ROUNDS = 384  # 24 in the tests
+ROUNDS = 384  # 48 in the tests
 DAY = 96  # rounds: a quarter of an hour each
 SEED = 0
 BLUE, ORANGE = "#0072B2", "#D55E00"

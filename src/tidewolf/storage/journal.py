@@ -251,13 +251,9 @@ class Journal(Generic[S]):
             if contents:
                 tables.write_contents(contents)
             if head.snapshot != before.snapshot or note is not None:
-                tables.add_snapshot(
-                    head,
-                    checkpoint.with_session(
-                        saves.save(compiled_rounds.whole(place.state)), place.info_ids, None
-                    ),
-                    self._every,
-                )
+                state = saves.save(compiled_rounds.whole(place.state))
+                data = checkpoint.with_session(state, place.info_ids, None)
+                tables.add_snapshot(head, data, self._every)
             if head.first != before.first:
                 oldest = 0 if self._keep_history else late.next_round(place.state) - REMEMBERED
                 tables.forget(head.first, oldest)
