@@ -11,6 +11,7 @@ it.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,12 +59,9 @@ def _meta_facts() -> list[tuple[str, float, float]]:
     ]
 
 
-def _sdplib_facts(name: str) -> Callable[[], list[tuple[str, float, float]]]:
-    def facts() -> list[tuple[str, float, float]]:
-        program = public_sdplib.parse(public_sdplib.file_of(name).read_text(encoding="latin-1"))
-        return [("order", public_sdplib.order_of(name), program.n)]
-
-    return facts
+def _sdplib_facts(name: str) -> list[tuple[str, float, float]]:
+    text = public_sdplib.file_of(name).read_text(encoding="latin-1")
+    return [("order", public_sdplib.order_of(name), public_sdplib.parse(text).n)]
 
 
 SOURCES = (
@@ -97,7 +95,7 @@ SOURCES = (
             }.get(name, ""),
             "none stated; cite Borchers (1999)",
             f"take data/{name}.dat-s",
-            _sdplib_facts(name),
+            partial(_sdplib_facts, name),
         )
         for name in public_sdplib.PUBLISHED
     ),
