@@ -134,13 +134,11 @@ def curvature(limits: Limits) -> Iterator[Bar]:
     """Wealth over that of uniform weights; the prior was chosen at the seeds 0 and 1 of generated
     records, and public ones were looked at once.
     """
+    days = limits.rounds or 2000
     records = {
-        f"{'with' if reverting else 'without'} mean reversion, seed {seed}": (
-            partial(record, seed, reverting, limits.rounds or 2000),
-            WEALTH,
-        )
+        f"{how} mean reversion, seed {seed}": (partial(record, seed, bool(reverting), days), WEALTH)
         for seed in limits.seeded(range(5))
-        for reverting in (False, True)
+        for reverting, how in enumerate(("without", "with"))
     }
     records |= {name: (partial(growth, f"{name}.csv"), least) for name, least in PUBLIC.items()}
     for name, (read, least) in records.items():

@@ -85,7 +85,7 @@ def problems(limits: Limits, streams: Sequence[str], seeds: int) -> Iterator[tup
 
 
 def _mean(found: Sequence[Means]) -> Means:
-    return Means(*(statistics.mean(each) for each in zip(*found, strict=True)))
+    return Means(*np.mean(found, axis=0).tolist())
 
 
 def late(limits: Limits) -> Iterator[Bar]:

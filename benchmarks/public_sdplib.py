@@ -102,10 +102,9 @@ def order_of(name: str) -> int:
 def row(name: str) -> tuple[str, ...]:
     """A problem's row of the table."""
     n, published, path = order_of(name), f"{PUBLISHED[name]:#.7g}", file_of(name)
-    if n > LARGEST:
-        return name, str(n), published, f"{ABSENT}: too large", "", ""
-    if not path.is_file():
-        return name, str(n), published, f"{ABSENT}: file absent", "", ""
+    if n > LARGEST or not path.is_file():
+        why = "too large" if n > LARGEST else "file absent"
+        return name, str(n), published, f"{ABSENT}: {why}", "", ""
     return name, str(n), published, *solved(*stream(parse(path.read_text(encoding="latin-1"))))
 
 
