@@ -314,7 +314,7 @@ class CompiledRounds:
             self.n >= LARGE and not self.experts and _is_regular(learner.K, K.tangents, *geometry)
         )
         self._spare = defaultdict[tuple[bool, bool], list[_Scratch]](list)
-        self._free = deque[memoryview](maxlen=2)
+        self._free = deque[memoryview](maxlen=1)
         self._last: ArrayState | None = None
 
     def room(self) -> Floats:
